@@ -172,16 +172,11 @@ func TestResidentOfThisProcess(t *testing.T) {
 		block[i] = 1
 	}
 	after, err := pressure.ReadResident()
-	with := pressure.GoMemory()
 	if grown := after.Anonymous - before.Anonymous; err != nil || grown < 60<<20 || after.Mapped <= 0 {
 		t.Errorf("64 MiB more in use: %d bytes more, %v", grown, err)
 	}
 	runtime.KeepAlive(block)
-	block = nil
 	debug.FreeOSMemory()
-	if without := pressure.GoMemory(); with-without < 60<<20 {
-		t.Errorf("%d bytes with 64 MiB in use, %d without", with, without)
-	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	if got, want := pressure.GoMemory(), int64(m.Sys-m.HeapReleased); got < want-8<<20 || got > want+8<<20 {

@@ -2,8 +2,10 @@ package auto
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +23,7 @@ func TestLimitsAreSharedOut(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		upTo := func(n int64) int64 { return r.Int64N(n) * mib }
 		p := newProcess(t, &stage{touched: 1 << 40}, Options{})
-		ours, changed, urgency, counted := int64(math.MaxInt64-1), time.Time{}, 0, int64(0)
+		ours, changed, urgency, counted, most, dear := int64(math.MaxInt64-1), time.Time{}, 0, int64(0), int64(0), p.collector.Policy()
 		for step := range 60 {
 			p.set(func() {
 				p.heap = goMemory{mapped: upTo(400) + 100*mib, objects: upTo(40), free: upTo(30), unused: upTo(30)}
@@ -42,6 +44,10 @@ func TestLimitsAreSharedOut(t *testing.T) {
 			p.second()
 			outside := p.anonymous - p.heap.mapped
 			usable := int64(0.95*float64(p.container)) - p.others
+			most = max(outside, most-most/16)
+			if got := p.gauge.Look(); got != max(0, outside-counted) {
+				t.Fatalf("seed %d, step %d: the gauge has %d MiB, and there are %d without what is counted", seed, step, got/mib, (outside-counted)/mib)
+			}
 			for _, s := range p.collector.Snapshot().Sources {
 				want := int64(0)
 				gauge := s.Limit == p.gauge.Sample().Limit
@@ -67,6 +73,8 @@ func TestLimitsAreSharedOut(t *testing.T) {
 				if is != was {
 					t.Fatalf("seed %d, step %d: the program's limit of %d was made %d", seed, step, was, is)
 				}
+			case p.container > 0 && is == math.MaxInt64-1 && float64(usable-most) > 1.26*float64(needs):
+				t.Fatalf("seed %d, step %d: no limit, where Go needs %d MiB of %d", seed, step, needs/mib, (usable-most)/mib)
 			case p.container == 0 && is != math.MaxInt64-1:
 				t.Fatalf("seed %d, step %d: a limit of %d MiB where there is none", seed, step, is/mib)
 			case is != was && is < math.MaxInt64-1:
@@ -94,6 +102,10 @@ func TestLimitsAreSharedOut(t *testing.T) {
 					most = i
 				}
 			}
+			if want := fmt.Sprintf(`level=DEBUG msg="eagergc: price of memory" stalls=%v policy=`, p.waiting); p.collector.Policy() != dear && !strings.Contains(fmt.Sprint(p.log.list()), want) {
+				t.Fatalf("seed %d, step %d: no %s in the log", seed, step, want)
+			}
+			dear = p.collector.Policy()
 			policies := []string{gc.HostPolicy, "host:price=8e-08,overhead=2%", "host:price=3.2e-07,overhead=4%"}
 			urgency = -1
 			for i := least; i <= max(least, most); i++ {
@@ -125,15 +137,16 @@ func TestThePriceLeavesAChosenPolicy(t *testing.T) {
 func TestUnknownNeighboursHoldNothing(t *testing.T) {
 	p := newProcess(t, &stage{container: 1000 * mib, anonymous: 100 * mib, others: 300 * mib}, Options{})
 	limit := func() int64 { p.second(); return p.gauge.Sample().Limit / mib }
-	if got := limit(); got != 650 {
-		t.Errorf("with neighbours of 300 MiB the limit is %d MiB, want 650", got)
-	}
-	if p.unknown = errors.New("no meminfo"); limit() != 950 {
-		t.Error("the container does not say")
-	}
+	said := limit()
+	p.unknown = errors.New("no meminfo")
+	container := limit()
 	p.unknown = nil
-	if p.set(func() { p.broken = errors.New("no statm") }); limit() != 950 {
-		t.Error("the process does not say")
+	p.set(func() { p.broken = errors.New("no statm") })
+	if process := limit(); said != 650 || container != 950 || process != 950 {
+		t.Errorf("with neighbours of 300 MiB the limit is %d MiB, %d where the container does not say, %d where the process does not", said, container, process)
+	}
+	if _, err := start(p.stage, Options{}, takeGoLimit(p.setGoLimit)); !errors.Is(err, p.broken) {
+		t.Error("another one has started:", err)
 	}
 }
 
@@ -147,6 +160,13 @@ func TestGoAtItsLimitIsReviewedSooner(t *testing.T) {
 	if p.second(); p.goLimit != 900*mib {
 		t.Fatalf("Go's limit is %d MiB", p.goLimit/mib)
 	}
+	if p.set(func() { p.container, p.meanwhile = 500*mib, 321*mib }); p.step() != 100*time.Millisecond || p.goLimit != 900*mib {
+		t.Errorf("Go's limit is %d MiB before the next review", p.goLimit/mib)
+	}
+	if p.second(); p.goLimit != 321*mib {
+		t.Errorf("Go's limit is %d MiB, where the program has set one meanwhile", p.goLimit/mib)
+	}
+	p.goLimit = 900 * mib
 	for used, want := range map[int64]int64{843: 900, 845: 615} { // of which 1/16 is near
 		p.set(func() { p.container, p.heap, p.anonymous = 1000*mib, goMemory{mapped: 50 * mib}, 100*mib })
 		p.goLimit = 900 * mib

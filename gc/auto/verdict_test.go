@@ -6,14 +6,16 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/debug"
+	"github.com/eagergc/eagergc/gc/policy"
 )
 
 // A program sets what its process holds at a second; a cycle of Go's has just run.
 type program struct {
-	want  string // the verdict after 15 s
+	want  string // the verdict after 15 s, and its reason
 	until int    // seconds after which it has to hold
 	at    func(s int64) (outside, golang, kept int64)
 	limit int64
@@ -27,18 +29,18 @@ func TestNineProgramsAreJudged(t *testing.T) {
 	defer gc.SetAllocatorStats(func() (int64, int64) { return -1, -1 })
 	saw := func(s, period, height int64) int64 { return s % period * height / period }
 	for name, p := range map[string]program{
-		"a leak in C":             {want: "growth outside Go", at: func(s int64) (int64, int64, int64) { return 170 * s, 1, 0 }},
-		"a slow leak in C":        {want: "growth outside Go", until: 110, at: func(s int64) (int64, int64, int64) { return 300 + s + saw(s, 3, 10), 1, 0 }},
-		"a leak in Go":            {want: "reachable growth", at: func(s int64) (int64, int64, int64) { return 20, 30 * s, 0 }},
+		"a leak in C":             {want: "growth outside Go: Memory outside the Go heap grows by 170.00 MiB/s, and cycles free nothing of it: now 2.32 GiB.", at: func(s int64) (int64, int64, int64) { return 170 * s, 1, 0 }},
+		"a slow leak in C":        {want: "growth outside Go: Memory outside the Go heap grows by 1008.00 KiB/s, and cycles free nothing of it: now 396.00 MiB.", until: 110, at: func(s int64) (int64, int64, int64) { return 300 + s + saw(s, 3, 10), 1, 0 }},
+		"a leak in Go":            {want: "reachable growth: What the program can reach in the Go heap grows by 30.00 MiB/s: now 420.00 MiB.", at: func(s int64) (int64, int64, int64) { return 20, 30 * s, 0 }},
 		"a cache up to a level":   {want: "nothing wrong", false: []string{"growth"}, at: func(s int64) (int64, int64, int64) { return 100 * min(s, 5), 10, 0 }},
 		"a slow cache in Go":      {want: "nothing wrong", until: 40, at: func(s int64) (int64, int64, int64) { return 20, 20 * min(s, 25), 0 }},
-		"memory that C keeps":     {want: "allocator retention", at: func(s int64) (int64, int64, int64) { return 400, 10, 300 }},
+		"memory that C keeps":     {want: "allocator retention: Of 420.00 MiB resident, C's allocator has kept 300.00 MiB free for 12 s, and Go's 0 B.", at: func(s int64) (int64, int64, int64) { return 400, 10, 300 }},
 		"memory it takes and has": {want: "nothing wrong", false: []string{"growth"}, at: func(s int64) (int64, int64, int64) { return 100 + saw(s, 4, 400), 10, 0 }},
-		"finalizers cannot run":   {want: "finalizers blocked", stuck: true, at: func(s int64) (int64, int64, int64) { return 20 * s, 10, 0 }},
+		"finalizers cannot run":   {want: "finalizers blocked: Finalizers or cleanups that are due have not run for 10 s: one of them blocks.", stuck: true, at: func(s int64) (int64, int64, int64) { return 20 * s, 10, 0 }},
 		"healthy":                 {want: "nothing wrong", false: []string{"growth", "limit", "keep"}, limit: 1000, at: func(s int64) (int64, int64, int64) { return 200 + s%2, 50, 40 }},
 		"spiky":                   {want: "nothing wrong", false: []string{"growth", "limit", "keep"}, at: func(s int64) (int64, int64, int64) { return 100 + 800*(s/5%2), 100 + 300*(s/7%2), 0 }},
-		"over its limit":          {want: "over the limit", limit: 300, at: func(s int64) (int64, int64, int64) { return 400, 10, 0 }},
-		"near its limit":          {want: "near the limit", limit: 420, at: func(s int64) (int64, int64, int64) { return 400, 10, 0 }},
+		"over its limit":          {want: "over the limit: The process holds 420.00 MiB, and its limit is 300.00 MiB.", limit: 300, at: func(s int64) (int64, int64, int64) { return 400, 10, 0 }},
+		"near its limit":          {want: "near the limit: The process holds 420.00 MiB of its limit of 420.00 MiB.", limit: 420, at: func(s int64) (int64, int64, int64) { return 400, 10, 0 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kept := int64(0)
@@ -67,9 +69,10 @@ func TestNineProgramsAreJudged(t *testing.T) {
 	}
 }
 
-// everywhere fails if a place shows another verdict than want.
+// everywhere fails if a place shows another verdict than want, or another reason.
 func everywhere(t *testing.T, x *process, want string) {
 	t.Helper()
+	want, reason, _ := strings.Cut(want, ": ")
 	now := x.collector.Snapshot()
 	f := debug.Verdict(&now)
 	r := httptest.NewRecorder()
@@ -81,7 +84,7 @@ func everywhere(t *testing.T, x *process, want string) {
 		t.Fatal(err)
 	}
 	d := debug.Diagnose(t.Context(), x.collector, 0) // it measures this process, and a bad finding goes before that
-	if f.Verdict != want || page.Health.Verdict != want || page.Health.Level != f.Level || f.Level != "good" && page.Health.Text != f.Reason || f.Level == "bad" && (d.Verdict != want || !strings.HasPrefix(d.Reason, f.Reason)) {
+	if f.Verdict != want || reason != now.Process.Reason || page.Health.Verdict != want || page.Health.Level != f.Level || f.Level != "good" && page.Health.Text != f.Reason || f.Level == "bad" && (d.Verdict != want || !strings.HasPrefix(d.Reason, f.Reason)) {
 		t.Errorf("want %s: the snapshot has %+v, the page %+v, Diagnose %s", want, f, page.Health, d.Verdict)
 	}
 	var told []string
@@ -113,5 +116,23 @@ func TestAVerdictIsLoggedOnce(t *testing.T) {
 		if got := said(c.seconds, c.holds); int64(got) != c.want {
 			t.Errorf("step %d: said %d times, want %d", i, got, c.want)
 		}
+	}
+}
+
+// Memory that stays although cycles run is reported once, to the log and to the program.
+func TestHeldMemoryIsReported(t *testing.T) {
+	told := make(chan string, 9)
+	x := newProcess(t, &stage{anonymous: 900 * mib, heap: goMemory{mapped: 100 * mib}, touched: 1 << 40}, Options{Held: func(bytes int64, stayed time.Duration) { told <- fmt.Sprint(bytes/mib, " MiB ", stayed) }})
+	x.set(func() { x.anonymous = 500 * mib })
+	for !x.gauge.Barren() {
+		x.collector.Collect(policy.TriggerExplicit)
+		x.gauge.Look()
+	}
+	for range 20 {
+		x.second()
+	}
+	const want = `level=INFO msg="eagergc: nothing to free: memory outside the Go heap is held, or leaks" held="400.00 MiB" stayed=10s`
+	if text := <-told; text != "400 MiB 10s" || len(told) > 0 || strings.Count(fmt.Sprint(x.log.list()), want) != 1 {
+		t.Errorf("told %s, and the log has %s", text, x.log.list())
 	}
 }

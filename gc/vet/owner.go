@@ -184,9 +184,6 @@ func (p *pkg) locks(c *ast.CallExpr, v types.Object) (lock, bool) {
 	if name != nil && name.Pkg() == p.Pkg {
 		return lock{of: name}, true
 	}
-	if p.is(s.X, v) {
-		return lock{}, true
-	}
 	path, ok := p.path(s.X, v)
 	return lock{path: path}, ok
 }

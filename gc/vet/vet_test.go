@@ -4,7 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"regexp"
 	"testing"
 
 	"golang.org/x/tools/go/analysis/analysistest"
@@ -19,11 +19,9 @@ func TestAnalyzer(t *testing.T) {
 
 // TestVetTool runs the command as users do, on a binding that cgo processes.
 func TestVetTool(t *testing.T) {
-	if out, err := exec.Command("go", "env", "CGO_ENABLED").Output(); err != nil || strings.TrimSpace(string(out)) != "1" {
+	out, _ := exec.Command("go", "env", "CGO_ENABLED").Output()
+	if _, err := exec.LookPath("cc"); err != nil || string(out) != "1\n" {
 		t.Skip("no cgo here")
-	}
-	if _, err := exec.LookPath("cc"); err != nil {
-		t.Skip(err)
 	}
 	tool := filepath.Join(t.TempDir(), "eagergc-vet")
 	if out, err := exec.Command("go", "build", "-o", tool, "./cmd/eagergc-vet").CombinedOutput(); err != nil {
@@ -39,8 +37,7 @@ func TestVetTool(t *testing.T) {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	out, err := cmd.CombinedOutput()
-	first, second := strings.Index(string(out), "binding.go:21:"), strings.Index(string(out), "binding.go:26:")
-	if err == nil || strings.Count(string(out), "whose finalizer may run during the call") != 2 || first < 0 || second < first {
+	if err == nil || !regexp.MustCompile(`^(#.*\n)*(\./)?binding.go:21:\d+: C.strlen gets memory of t, .*\n$`).Match(out) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -70,5 +67,4 @@ func (t *Text) Kept() int {
 	defer runtime.KeepAlive(t)
 	return int(C.strlen(t.native))
 }
-func (t *Text) Cap() int { return int(C.strlen(t.native)) }
 `

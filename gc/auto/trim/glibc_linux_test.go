@@ -5,9 +5,16 @@ package trim
 import (
 	"debug/elf"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/eagergc/eagergc/pressure"
 )
 
 // The reader finds what debug/elf finds, and nothing in files that are cut off or lie.
@@ -20,19 +27,20 @@ func TestSymbolIn(t *testing.T) {
 		}
 		defer object.Close()
 		symbols, _ := object.DynamicSymbols()
-		want := map[string]uint64{"malloc_trim": 0, "malloc": 0, "cos": 0, "malloc_tri": 0, "alloc_trim2": 0, "": 0}
-		for _, s := range symbols {
-			if _, ok := want[s.Name]; ok && s.Section != elf.SHN_UNDEF && s.Name != "cos" { // whose value is that of an indirect function
-				want[s.Name] = s.Value
+		defined := map[string]uint64{}
+		for _, s := range slices.Backward(symbols) { // the first of a name counts
+			if s.Section != elf.SHN_UNDEF {
+				defined[s.Name] = s.Value
 			}
 		}
-		for name, value := range want {
-			if at, ok := symbolIn(file, name); name != "cos" && name != "" && (at != value || ok != (value != 0)) {
-				t.Errorf("%s: %s at %#x, want %#x", file, name, at, value)
+		for _, name := range []string{"malloc_trim", "malloc", "malloc_tri", "alloc_trim2", symbols[len(symbols)-1].Name} {
+			value, want := defined[name]
+			if at, ok := symbolIn(file, name); at != value || ok != want {
+				t.Errorf("%s: %s at %#x, %v, want %#x, %v", file, name, at, ok, value, want)
 			}
 		}
 		whole, err := os.ReadFile(file)
-		if err != nil || want["malloc"] == 0 {
+		if err != nil || defined["malloc"] == 0 {
 			continue
 		}
 		forged := filepath.Join(t.TempDir(), "forged")
@@ -101,4 +109,45 @@ func TestTrimFunction(t *testing.T) {
 			t.Errorf("%s: %#x, want %#x", name, got, c.want)
 		}
 	}
+}
+
+// A process uses what all its threads use, and it and a thread that waits are told apart; so are the time in the kernel and in all.
+func TestUsed(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	libc := &glibc{start: time.Now().Add(-time.Hour), find: func() uintptr { return 0 }}
+	begin := libc.used()
+	var works usage // a goroutine on another thread
+	done := make(chan bool)
+	go func() {
+		runtime.LockOSThread() // which ends with it
+		own := libc.used()
+		for works = own; works.thread-own.thread < 100*ms; works = libc.used() {
+			for x := 1.0; x < 1e5; x++ {
+				_ = math.Sqrt(x)
+			}
+		}
+		done <- true
+	}()
+	<-done
+	waits := libc.used()
+	page, err := syscall.Mmap(-1, 0, 64*os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(page); i += os.Getpagesize() {
+		page[i] = 1
+	}
+	after := libc.used()
+	if waits.thread-begin.thread > 50*ms || waits.all-begin.all < 100*ms || waits.system-begin.system > 50*ms || after.faults < waits.faults+60 {
+		t.Errorf("at first %+v, after the work of another thread (%+v) %+v, after 64 faults %+v", begin, works, waits, after)
+	}
+	if r, err := pressure.ReadResident(); err == nil && (libc.resident() < r.Anonymous/2 || libc.resident() > 2*r.Anonymous) {
+		t.Errorf("resident: %d bytes, want %d", libc.resident(), r.Anonymous)
+	}
+	if libc.now() < time.Hour || libc.trim() {
+		t.Errorf("it began %v ago, and it trims without the function", libc.now())
+	}
+	libc.later(ms, func() { done <- true })
+	<-done
 }

@@ -1,12 +1,14 @@
 package trim
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"math"
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,8 +33,9 @@ type arena struct {
 	use         usage
 	busy, none  bool
 	trims       []time.Duration
-	said        []string
-	share       float64
+	said        []string // aloud
+	last        string   // line
+	share, part float64  // of the processors, and of what the program uses
 }
 
 func (a *arena) now() time.Duration { return a.at }
@@ -59,9 +62,9 @@ func (a *arena) trim() bool {
 
 // cycle is one that has freed something.
 func (a *arena) cycle() freed.Cycle {
-	return freed.Cycle{Share: 1, Cap: a.share, Waiting: func() bool { return a.busy }, Say: func(level slog.Level, _ bool, text string, attrs ...slog.Attr) {
-		if level >= slog.LevelInfo {
-			a.said = append(a.said, fmt.Sprint(text, attrs))
+	return freed.Cycle{Share: cmp.Or(a.part, 1), Cap: a.share, Waiting: func() bool { return a.busy }, Say: func(level slog.Level, aloud bool, text string, attrs ...slog.Attr) {
+		if a.last = fmt.Sprint(level, " ", text, " ", attrs); aloud {
+			a.said = append(a.said, a.last)
 		}
 	}}
 }
@@ -137,24 +140,33 @@ func TestTrimsByThePrice(t *testing.T) {
 
 // Trims and the faults that follow take no more of the processors than cycles may. One that is dear is said once.
 func TestTrimsKeepToTheirShare(t *testing.T) {
-	for want, fault := range map[float64]time.Duration{0.1: 40 * time.Microsecond, 0.02: 10 * time.Microsecond} {
-		a := &arena{rate: 1, most: 100 << 20, fault: fault, work: 20 * ms}
+	for want, c := range map[float64]struct {
+		fault time.Duration
+		part  float64
+	}{0.1: {40 * time.Microsecond, 0}, 0.02: {10 * time.Microsecond, 0}, 0.04: {30 * time.Microsecond, 0.04}} {
+		a := &arena{rate: 1, most: 100 << 20, fault: c.fault, work: 20 * ms, part: c.part}
 		trimmer := trimming(a, want)
+		if c.part > 0 {
+			trimmer = trimming(a, 1000)
+		}
 		a.run(trimmer, 60*time.Second, true)
-		before, began := a.use.system, a.at
+		before, began := a.use, a.at
 		a.run(trimmer, 300*time.Second, true)
-		share := float64(a.use.system-before) / float64(a.at-began) / float64(runtime.GOMAXPROCS(0))
+		share := float64(a.use.system-before.system) / float64(a.at-began) / float64(runtime.GOMAXPROCS(0))
+		if c.part > 0 {
+			share = float64(a.use.system-before.system) / float64(a.use.all-before.all)
+		}
 		if share > 1.1*want || share < want/2 {
 			t.Errorf("%.3f of the processors in %d trims, want %v", share, len(a.trims), want)
 		}
 	}
-	for fault, want := range map[time.Duration]int{time.Microsecond: 0, 80 * time.Microsecond: 1} {
+	for fault, want := range map[time.Duration]string{time.Microsecond: "", 80 * time.Microsecond: "INFO " + logDear + " [share=0.1"} {
 		a := &arena{rate: 0.005, fault: fault, work: ms / 10}
 		trimmer := trimming(a, 1)
 		a.run(trimmer, 12*time.Second, true) // of which it works half
 		early := len(a.said)
-		if a.run(trimmer, 90*time.Second, true); early != 0 || len(a.said) != want {
-			t.Errorf("with faults of %v: said %d times before 10 s of work, %d after, want %d", fault, early, len(a.said), want)
+		if a.run(trimmer, 90*time.Second, true); early != 0 || want == "" != (len(a.said) == 0) || len(a.said) > 1 || want != "" && !strings.HasPrefix(a.said[0], want) {
+			t.Errorf("with faults of %v: said %d times before 10 s of work, %q after, want %q", fault, early, a.said, want)
 		}
 	}
 }
@@ -190,6 +202,9 @@ func TestTrimsFollowCycles(t *testing.T) {
 	step("finalizers are due", 100*ms, 0)
 	a.busy = false
 	step("they have run", 10*ms, 1)
+	if want := "DEBUG eagergc: trimmed C's allocator [bytes=110100000 work=1ms next=6.77"; !strings.HasPrefix(a.last, want) {
+		t.Errorf("logs %q, want %q", a.last, want)
+	}
 	step("no cycle since", time.Minute, 1)
 	a.busy = true // one of them blocks
 	trimmer.cycled(a.cycle())

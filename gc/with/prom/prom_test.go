@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -21,48 +22,49 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-func program(t *testing.T, pools int) (*gc.Collector, []*pool.Pool) {
+func newCollector(t *testing.T, cfg gc.Config) *gc.Collector {
 	t.Helper()
-	c, err := gc.New(gc.Config{Policy: policy.MustParse("threshold:0.5").New()})
+	c, err := gc.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	var all []*pool.Pool
-	for range pools {
+	return c
+}
+
+// Names follow the conventions, values are the collector's, bounds print as people write them.
+func TestMetricsAgreeWithTheCollector(t *testing.T) {
+	c := newCollector(t, gc.Config{Policy: policy.MustParse("threshold:0.5").New()})
+	var pools []*pool.Pool
+	for range 2 {
 		p, err := pool.New(pool.Config{Collector: c, Limits: pressure.Limits{Hard: pressure.Limit{Bytes: 16 << 20}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(p.Close)
-		all = append(all, p)
+		defer p.Close()
+		pools = append(pools, p)
 	}
-	for range 40 { // garbage at once
-		if _, err := array.New[byte](all[0], 1<<20); err != nil {
+	for _, p := range pools {
+		reachable, err := array.New[byte](p, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer runtime.KeepAlive(reachable)
+	}
+	for i := range 80 { // garbage at once
+		if i == 40 {
+			c.SetPolicy(nil) // from here on refusals ask for cycles
+		}
+		if _, err := array.New[byte](pools[i/40], 1<<20); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return c, all
-}
-
-func TestNamesFollowTheConventions(t *testing.T) {
-	c, pools := program(t, 1)
-	problems, err := testutil.CollectAndLint(prom.New(c, pools...))
-	if err != nil {
-		t.Fatal(err)
+	for _, p := range []*pool.Pool{pools[0], pools[1], pools[1]} {
+		if big, err := p.Alloc(17<<20, 0); err == nil {
+			t.Fatal("17 MiB of 16 are to be had:", big)
+		}
 	}
-	for _, p := range problems {
-		t.Errorf("%s: %s", p.Metric, p.Text)
-	}
-}
-
-func TestMetricsAgreeWithTheCollector(t *testing.T) {
-	c, pools := program(t, 2)
-	big, err := pools[0].Alloc(17<<20, 0)
-	if err == nil {
-		t.Fatal("17 MiB of 16 are to be had:", big)
-	}
-	c.SetPolicy(nil) // from here on nothing changes but by the runtime's own cycles
+	// From here on nothing changes but by the runtime's own cycles.
 	c.Listen()
 	for _, lib := range []*pressure.Counter{pressure.NewCounter("libfoo"), pressure.NewCounter("libfoo")} { // of two versions, say
 		lib.Add(10)
@@ -70,12 +72,13 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 	}
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(prom.New(c, pools...))
-	stats := c.Stats()
+	stats, before := c.Stats(), c.Snapshot()
 	got, err := reg.Gather()
 	for err == nil && c.Stats() != stats { // such a cycle came in between
-		stats = c.Stats()
+		stats, before = c.Stats(), c.Snapshot()
 		got, err = reg.Gather()
 	}
+	after := c.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,11 +109,28 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 	for _, n := range stats.Pauses {
 		sum += n
 	}
+	var sums gc.Watched
+	for _, m := range after.Sources {
+		sums.Live, sums.Reserved, sums.Settled = sums.Live+m.Live, sums.Reserved+m.Reserved, sums.Settled+m.Settled
+	}
+	if sums.Live == sums.Reserved || sums.Live == sums.Settled || sums.Settled < 2<<20 {
+		t.Errorf("what is reachable is %+v", sums)
+	}
+	for of, share := range map[string]func(w gc.Work) float64{"held": func(w gc.Work) float64 { return w.Exposed.Seconds() }, "cycles": func(w gc.Work) float64 { return w.Processor.Seconds() / float64(runtime.GOMAXPROCS(0)) }} {
+		done, most := before.Last(time.Minute) // the time since the start grows meanwhile
+		_, least := after.Last(time.Minute)
+		if got := values[`eagergc_share_ratio{of="`+of+`"}`]; got == 0 || got > share(done)/most.Seconds()*1.001 || got < share(done)/least.Seconds()*0.999 {
+			t.Errorf("share of %s: %v of %+v", of, got, done)
+		}
+	}
 	for name, want := range map[string]float64{
 		`eagergc_policy_info{policy="never"}`:                 1,
 		`eagergc_library_live_bytes{library="libfoo"}`:        20,
 		`eagergc_library_objects{library="libfoo"}`:           2,
-		`eagergc_reachable_bytes{space="host"}`:               float64(settled(c)),
+		`eagergc_live_bytes{space="host"}`:                    float64(sums.Live),
+		`eagergc_reserved_bytes{space="host"}`:                float64(sums.Reserved),
+		`eagergc_reachable_bytes{space="host"}`:               float64(sums.Settled),
+		`eagergc_library_freed_bytes_total{library="libfoo"}`: 0,
 		`eagergc_tracked_objects`:                             float64(stats.Tracked),
 		`eagergc_freed_bytes_total`:                           float64(stats.Freed),
 		`eagergc_freed_objects_total`:                         float64(stats.Objects),
@@ -130,9 +150,9 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 		`eagergc_cycles_total{trigger="refusal"}`:             float64(stats.Cycles[policy.TriggerRefusal]),
 		`eagergc_decisions_total{reason="threshold"}`:         float64(c.Snapshot().Reasons["threshold"]),
 		`eagergc_exposed_pause_seconds`:                       stats.Exposed.Seconds(),
-		`eagergc_pool_refusals_total{space="host"}`:           float64(pools[0].Stats().Refusals),
-		`eagergc_pool_failed_allocations_total{space="host"}`: 1,
-		`eagergc_pool_allocations_total{space="host"}`:        40,
+		`eagergc_pool_refusals_total{space="host"}`:           float64(pools[0].Stats().Refusals + pools[1].Stats().Refusals),
+		`eagergc_pool_failed_allocations_total{space="host"}`: 3,
+		`eagergc_pool_allocations_total{space="host"}`:        82,
 	} {
 		if v, ok := values[name]; !ok || v != want {
 			t.Errorf("%s is %v (there: %v), want %v", name, v, ok, want)
@@ -141,64 +161,25 @@ func TestMetricsAgreeWithTheCollector(t *testing.T) {
 	if pauses != sum || sum == 0 {
 		t.Errorf("%d pauses, want %d", pauses, sum)
 	}
-}
-
-func settled(c *gc.Collector) (sum int64) {
-	for _, s := range c.Snapshot().Sources {
-		sum += s.Settled
+	problems, err := testutil.CollectAndLint(prom.New(c, pools...))
+	if err != nil || len(problems) > 0 {
+		t.Error(err, problems)
 	}
-	return sum
-}
-
-// Bounds print as people write them, and the shares are what the timeline has.
-func TestBucketsAndShares(t *testing.T) {
-	c, pools := program(t, 1)
-	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(prom.New(c, pools...))
 	w := httptest.NewRecorder()
 	promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, &http.Request{Header: http.Header{"Accept": {"application/openmetrics-text;version=1.0.0"}}})
 	var bounds []string
 	for _, m := range regexp.MustCompile(`pause_seconds_bucket{le="([^"]+)"}`).FindAllStringSubmatch(w.Body.String(), -1) {
 		bounds = append(bounds, m[1])
 	}
-	if got, want := strings.Join(bounds, " "), "0.0001 0.0002 0.0005 0.001 0.002 0.005 0.01 0.02 0.05 0.1 0.2 0.5 1.0 2.0 5.0 10.0 +Inf"; got != want {
+	if got, want := strings.Join(bounds, " "), "0.0001 0.0002 0.0005 0.001 0.002 0.005 0.01 0.02 0.05 0.1 0.2 0.5 1.0 2.0 5.0 10.0 +Inf"; got != want || !strings.HasSuffix(w.Body.String(), "# EOF\n") {
 		t.Errorf("bounds %s, want %s", got, want)
-	}
-	now := c.Snapshot()
-	done, _ := now.Last(time.Hour)
-	m := regexp.MustCompile(`share_ratio{of="held"} (\S+)`).FindStringSubmatch(w.Body.String())
-	if m == nil || m[1] == "0.0" || done.Exposed == 0 {
-		t.Errorf("share %v after %v held", m, done.Exposed)
-	}
-	if !strings.HasSuffix(w.Body.String(), "# EOF\n") {
-		t.Error("it is no OpenMetrics")
-	}
-}
-
-func TestNoLimitNoPressure(t *testing.T) {
-	c, err := gc.New(gc.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	defer gc.Own(c, &struct{ a, b int64 }{}, 100, func(int) {}, 0).Release()
-	want := `# HELP eagergc_live_bytes Bytes handed out and not yet given back; garbage counts until it is freed.
-# TYPE eagergc_live_bytes gauge
-eagergc_live_bytes{space="host"} 100
-`
-	if err := testutil.CollectAndCompare(prom.New(c), strings.NewReader(want), "eagergc_live_bytes", "eagergc_limit_bytes", "eagergc_pressure_ratio"); err != nil {
-		t.Error(err)
 	}
 }
 
 // The pressure of a space is that of its fullest memory, in whatever order they are; libraries are
 // named as far as Prometheus takes names; and the verdict is the page's.
 func TestTheFullestAndOddNames(t *testing.T) {
-	c, err := gc.New(gc.Config{Policy: policy.Spec{}.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := newCollector(t, gc.Config{Policy: policy.Spec{}.New()})
 	for _, level := range []int64{1, 90, 2} {
 		g := gc.Watch(c, func() int64 { return level })
 		g.SetLimit(100)
@@ -237,13 +218,12 @@ func (caching) Usage() (pool.Usage, error) {
 	return pool.Usage{Reserved: 3, ReservedPeak: 4, Used: 1, UsedPeak: 2}, nil
 }
 
-// What the memories of two pools cache is added up, with their peaks.
+// What the memories of two pools cache is added up, with their peaks. Without a limit there is no pressure.
 func TestUpstreamsAreCounted(t *testing.T) {
-	c, err := gc.New(gc.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := newCollector(t, gc.Config{})
+	owner := new([4]int)
+	defer runtime.KeepAlive(owner)
+	gc.Own(c, owner, 100, func(int) {}, 0)
 	var pools []*pool.Pool
 	for range 2 {
 		p, err := pool.New(pool.Config{Upstream: caching{}, Direct: true})
@@ -254,6 +234,9 @@ func TestUpstreamsAreCounted(t *testing.T) {
 		pools = append(pools, p)
 	}
 	want := `
+# HELP eagergc_live_bytes Bytes handed out and not yet given back; garbage counts until it is freed.
+# TYPE eagergc_live_bytes gauge
+eagergc_live_bytes{space="host"} 100
 # HELP eagergc_pool_upstream_bytes What a memory that caches itself, such as the driver's pools, counts.
 # TYPE eagergc_pool_upstream_bytes gauge
 eagergc_pool_upstream_bytes{of="reserved",space="host"} 6
@@ -261,7 +244,17 @@ eagergc_pool_upstream_bytes{of="reserved_peak",space="host"} 8
 eagergc_pool_upstream_bytes{of="used",space="host"} 2
 eagergc_pool_upstream_bytes{of="used_peak",space="host"} 4
 `
-	if err := testutil.CollectAndCompare(prom.New(c, pools...), strings.NewReader(want), "eagergc_pool_upstream_bytes"); err != nil {
+	if err := testutil.CollectAndCompare(prom.New(c, pools...), strings.NewReader(want), "eagergc_pool_upstream_bytes", "eagergc_live_bytes", "eagergc_limit_bytes", "eagergc_pressure_ratio"); err != nil {
+		t.Error(err)
+	}
+	c.SetLimit(50)
+	c.Collect(policy.TriggerExplicit)
+	want = `
+# HELP eagergc_over_limit 1 while more is reachable than the limit of gc.Own allows.
+# TYPE eagergc_over_limit gauge
+eagergc_over_limit 1
+`
+	if err := testutil.CollectAndCompare(prom.New(c), strings.NewReader(want), "eagergc_over_limit"); err != nil {
 		t.Error(err)
 	}
 }

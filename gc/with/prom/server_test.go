@@ -1,7 +1,9 @@
 package prom_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -13,16 +15,6 @@ import (
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/with/prom"
 )
-
-// tool returns a program of Debian's package prometheus, or skips the test.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("not checked: no %s on this machine (Debian: apt-get install prometheus): %v", name, err)
-	}
-	return path
-}
 
 // A query of the dashboard and the panel that it is in.
 type query struct{ panel, expr string }
@@ -65,31 +57,32 @@ var metric = regexp.MustCompile(`eagergc_[a-z_]+`)
 
 // Every metric that the dashboard and the alerts name is exported.
 func TestDashboardAndAlertsNameWhatThereIs(t *testing.T) {
-	c, err := gc.New(gc.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := newCollector(t, gc.Config{})
 	described := make(chan *prometheus.Desc, 100)
 	prom.New(c).Describe(described)
 	close(described)
 	known := map[string]bool{}
+	texts := sha256.New() // whoever changes a name, a label or a text writes the new digest here
 	for d := range described {
+		fmt.Fprintln(texts, d)
 		name := regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(d.String())[1]
 		known[name] = true
 		if strings.HasSuffix(name, "pause_seconds") {
 			known[name+"_sum"], known[name+"_bucket"] = true, true
 		}
 	}
+	if sum := fmt.Sprintf("%.6x", texts.Sum(nil)); sum != "ba6b2e113aee" {
+		t.Errorf("the descriptions have changed: their digest is %s", sum)
+	}
 	alerts, err := os.ReadFile("alerts.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	texts := []string{string(alerts)}
+	exprs := []string{string(alerts)}
 	for _, q := range dashboard(t) {
-		texts = append(texts, q.expr)
+		exprs = append(exprs, q.expr)
 	}
-	for _, text := range texts {
+	for _, text := range exprs {
 		for _, name := range metric.FindAllString(text, -1) {
 			if !known[name] {
 				t.Errorf("%s is not exported: %s", name, text)
@@ -103,7 +96,10 @@ func TestDashboardAndAlertsNameWhatThereIs(t *testing.T) {
 
 // The rules are right by promtool, and each alert fires when it should and only then.
 func TestAlerts(t *testing.T) {
-	promtool := tool(t, "promtool")
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("not checked (Debian: apt-get install prometheus):", err)
+	}
 	for _, args := range [][]string{{"check", "rules", "alerts.yml"}, {"test", "rules", "testdata/alerts_test.yml"}} {
 		if out, err := exec.Command(promtool, args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)

@@ -48,33 +48,12 @@ func (s *Surface) free() {
 	_Cfunc_free(s.native)
 }
 
-func (s *Surface) Width() int { return int(_Cfunc_width(s.native)) } // want `C.width gets memory of s`
-
-func (s *Surface) WidthChecked() (_Ctype_int, error) {
-	n, err := _C2func_width(s.native) // want `C.width gets memory of s`
-	return n, err
-}
-
-func (s *Surface) Wrapped() int {
-	return int(func() _Ctype_int {
-		_cgo0 := s.native
-		return _Cfunc_width(_cgo0) // want `C.width gets memory of s`
-	}())
-}
-
-func (s *Surface) Local() int {
-	p := s.native
-	q := unsafe.Pointer(p)
-	return int(_Cfunc_raw(q)) // want `C.raw gets memory of s`
-}
-
-func (s *Surface) Inner() int {
-	return int(_Cfunc_raw(unsafe.Pointer(s.native.data))) // want `C.raw gets memory of s`
-}
-
 func (s *Surface) c() *_Ctype_struct_surface { return s.native }
-
-func (s *Surface) Getter() int { return int(_Cfunc_width(s.c())) } // want `C.width gets memory of s`
+func (s *Surface) Width() int                { return int(_Cfunc_width(s.native)) }                               // want `C.width gets memory of s`
+func (s *Surface) Checked() error            { _, err := _C2func_width(s.native); return err }                    // want `C.width gets memory of s`
+func (s *Surface) Inner() int                { return int(_Cfunc_raw(unsafe.Pointer(s.native.data))) }            // want `C.raw gets memory of s`
+func (s *Surface) Getter() int               { return int(_Cfunc_width(s.c())) }                                  // want `C.width gets memory of s`
+func (s *Surface) Local() int                { p := s.native; q := unsafe.Pointer(p); return int(_Cfunc_raw(q)) } // want `C.raw gets memory of s`
 
 func (s *Surface) With(o *Surface) int {
 	defer runtime.KeepAlive(s)
@@ -87,27 +66,7 @@ func (s *Surface) Deferred() int {
 	return int(_Cfunc_width(s.native)) // want `C.width gets memory of s`
 }
 
-func Function(s *Surface) int { return int(_Cfunc_width(s.native)) } // want `C.width gets memory of s`
-
-func (s *Surface) Branch(b bool) int {
-	if b {
-		return int(_Cfunc_width(s.native)) // want `C.width gets memory of s`
-	}
-	return s.size
-}
-
 // Those are safe.
-
-func (s *Surface) After() int {
-	n := _Cfunc_width(s.native)
-	runtime.KeepAlive(s)
-	return int(n)
-}
-
-func (s *Surface) UsedLater() int {
-	n := int(_Cfunc_width(s.native))
-	return n + s.size
-}
 
 func (s *Surface) Loop() {
 	for i := range s.size {
@@ -122,63 +81,20 @@ func (s *Surface) LoopKeeps() {
 	s.size = 1
 }
 
-func (s *Surface) GoMemory() int  { return int(_Cfunc_raw(unsafe.Pointer(&s.buffer[0]))) }
-func (s *Surface) GoMemory2() int { return int(_Cfunc_raw(unsafe.Pointer(s))) }
-func (s *Surface) Number() int    { return int(_Cfunc_number(s.size)) }
-func (s *Surface) Shared() int    { return int(_Cfunc_width(s.shared)) }
-
-func (s *Surface) Locked() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return int(_Cfunc_width(s.native))
-}
-
-func (s *Surface) ReadLocked() int {
-	s.shares.RLock()
-	defer s.shares.RUnlock()
-	return int(_Cfunc_width(s.native))
-}
-
-func (s *Surface) OwnLock() int {
-	s.own.Lock()
-	defer s.own.Unlock()
-	return int(_Cfunc_width(s.native))
-}
-
-func (s *Surface) DeferredClosure() int {
-	defer func() { s.size++ }()
-	return int(_Cfunc_width(s.native))
-}
-
-func (s *Surface) Close() {
-	runtime.SetFinalizer(s, nil)
-	_Cfunc_free(s.native)
-}
-
-func (s *Surface) Iterator() *Iterator { return &Iterator{_Cfunc_width(s.native), s} }
-
-type Iterator struct {
-	n  _Ctype_int
-	of *Surface
-}
-
-func (s *Surface) Stored() { s.size = int(_Cfunc_width(s.native)) }
-
-func (s *Surface) Outer() int { return s.plus(_Cfunc_width(s.native)) }
-
+func (s *Surface) UsedLater() int        { n := int(_Cfunc_width(s.native)); return n + s.size }
+func (s *Surface) GoMemory() int         { return int(_Cfunc_raw(unsafe.Pointer(&s.buffer[0]))) }
+func (s *Surface) GoMemory2() int        { return int(_Cfunc_raw(unsafe.Pointer(s))) }
+func (s *Surface) Number() int           { return int(_Cfunc_number(s.size)) }
+func (s *Surface) Shared() int           { return int(_Cfunc_width(s.shared)) }
+func (s *Surface) Locked()               { s.mu.Lock(); defer s.mu.Unlock(); _Cfunc_width(s.native) }
+func (s *Surface) ReadLocked()           { s.shares.RLock(); defer s.shares.RUnlock(); _Cfunc_width(s.native) }
+func (s *Surface) OwnLock()              { s.own.Lock(); defer s.own.Unlock(); _Cfunc_width(s.native) }
+func (s *Surface) DeferredClosure()      { defer func() { s.size++ }(); _Cfunc_width(s.native) }
+func (s *Surface) Close()                { runtime.SetFinalizer(s, nil); _Cfunc_free(s.native) }
+func (s *Surface) Iterator() [2]any      { return [2]any{_Cfunc_width(s.native), s} }
+func (s *Surface) Stored()               { s.size = int(_Cfunc_width(s.native)) }
+func (s *Surface) Outer() int            { return s.plus(_Cfunc_width(s.native)) }
 func (s *Surface) plus(n _Ctype_int) int { return int(n) + s.size }
-
-func (s *Surface) helper() int { return int(_Cfunc_width(s.native)) } // its callers keep s
-
-func (s *Surface) UsesHelper() int { return s.helper() + s.size }
-
-func sized(width, height int, s *Surface) int { return int(_Cfunc_width(s.native)) } // its callers keep s
-
-func (s *Surface) UsesSized() int { return sized(1, 2, s) + s.size }
-
-func (s *Surface) loose() int { return int(_Cfunc_width(s.native)) } // want `C.width gets memory of s`
-
-func (s *Surface) UsesLoose() int { return s.loose() }
 
 // A Shape shares its lock with others of its context.
 type Shape struct {
@@ -194,69 +110,44 @@ func (c *Context) NewShape(finalizer func(*Shape)) *Shape {
 	return s
 }
 
-func (c *Context) New() *Shape { return c.NewShape((*Shape).Destroy) }
-
-func (s *Shape) Destroy() {
-	s.context.Lock()
-	defer s.context.Unlock()
-	_Cfunc_free(s.native)
-}
-
-func (c *Context) Width(s *Shape) int {
-	c.Lock()
-	defer c.Unlock()
-	return int(_Cfunc_width(s.native))
-}
-
-func (s *Shape) Width() int { return int(_Cfunc_width(s.native)) } // want `C.width gets memory of s`
+func (c *Context) New() *Shape    { return c.NewShape((*Shape).Destroy) }
+func (s *Shape) Destroy()         { s.context.Lock(); defer s.context.Unlock(); _Cfunc_free(s.native) }
+func (c *Context) Width(s *Shape) { c.Lock(); defer c.Unlock(); _Cfunc_width(s.native) }
+func (s *Shape) Width() int       { return int(_Cfunc_width(s.native)) } // want `C.width gets memory of s`
 
 // A Plain has no finalizer.
 type Plain struct{ native *_Ctype_struct_surface }
 
 func (p *Plain) Width() int { return int(_Cfunc_width(p.native)) }
 
-// A Cleaned has a cleanup.
-type Cleaned struct{ native *_Ctype_struct_surface }
-
-func NewCleaned() *Cleaned {
-	c := &Cleaned{_Cfunc_new()}
-	runtime.AddCleanup(c, func(p *_Ctype_struct_surface) { _Cfunc_free(p) }, c.native)
-	return c
-}
+// A Cleaned has a cleanup. An Owned is given to gc.Own, a Counted to pressure.Own.
+type (
+	Cleaned struct{ native *_Ctype_struct_surface }
+	Owned   struct{ native *_Ctype_struct_surface }
+	Counted struct{ native *_Ctype_struct_surface }
+)
 
 func (c *Cleaned) Width() int { return int(_Cfunc_width(c.native)) } // want `C.width gets memory of c`
-
-// An Owned is given to gc.Own, a Counted to pressure.Own.
-type Owned struct{ native *_Ctype_struct_surface }
-
-func (o *Owned) Width() int { return int(_Cfunc_width(o.native)) } // want `C.width gets memory of o`
-
-type Counted struct{ native *_Ctype_struct_surface }
-
+func (o *Owned) Width() int   { return int(_Cfunc_width(o.native)) } // want `C.width gets memory of o`
 func (c *Counted) Width() int { return int(_Cfunc_width(c.native)) } // want `C.width gets memory of c`
 
-func NewBoth(c *gc.Collector, n *pressure.Counter) (*Owned, *Counted) {
-	o, t := &Owned{_Cfunc_new()}, &Counted{_Cfunc_new()}
-	gc.Own(c, o, 8, func(p *_Ctype_struct_surface) { _Cfunc_free(p) }, o.native)
-	pressure.Own(n, t, 8, func(p *_Ctype_struct_surface) { _Cfunc_free(p) }, t.native)
-	return o, t
+func NewAll(c *gc.Collector, n *pressure.Counter) (*Cleaned, *Owned, *Counted) {
+	a, b, d := &Cleaned{_Cfunc_new()}, &Owned{_Cfunc_new()}, &Counted{_Cfunc_new()}
+	runtime.AddCleanup(a, func(p *_Ctype_struct_surface) { _Cfunc_free(p) }, a.native)
+	gc.Own(c, b, 8, func(p *_Ctype_struct_surface) { _Cfunc_free(p) }, b.native)
+	pressure.Own(n, d, 8, func(p *_Ctype_struct_surface) { _Cfunc_free(p) }, d.native)
+	return a, b, d
 }
 
-// A Pair has a finalizer for each part, of which each constructor makes one.
+// A Pair has a finalizer for each part.
 type Pair struct{ left, right *_Ctype_struct_surface }
 
-func NewLeft() *Pair {
-	p := &Pair{left: _Cfunc_new()}
+func NewPair() *Pair {
+	p := new(Pair)
 	runtime.SetFinalizer(p, func(p *Pair) { _Cfunc_free(p.left) })
-	return p
-}
-
-func NewRight() *Pair {
-	p := &Pair{right: _Cfunc_new()}
 	runtime.SetFinalizer(p, func(p *Pair) { _Cfunc_free(p.right) })
 	return p
 }
 
-func (p *Pair) Left() int { return int(_Cfunc_width(p.left)) } // want `C.width gets memory of p`
-
+func (p *Pair) Left() int  { return int(_Cfunc_width(p.left)) }  // want `C.width gets memory of p`
 func (p *Pair) Right() int { return int(_Cfunc_width(p.right)) } // want `C.width gets memory of p`

@@ -1,6 +1,8 @@
 // Package gc has the function that the analyzer knows by its path.
 package gc
 
-type Collector struct{}
+import "unsafe"
+
+type Collector struct{ Native unsafe.Pointer }
 
 func Own[T, A any](_ *Collector, owner *T, bytes int64, release func(A), arg A) {}
