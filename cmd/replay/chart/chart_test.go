@@ -182,3 +182,36 @@ func TestFront(t *testing.T) {
 		t.Errorf("front %v", got)
 	}
 }
+
+// A policy has its colour in every company; no two lines of a picture have the same look, and no
+// two marks have the same colour and shape.
+func TestColoursBelongToPolicies(t *testing.T) {
+	alone := NewPalette([]string{"pacer"}).of("pacer")
+	var names []string
+	for _, o := range namedStyles {
+		names = append(names, o.name)
+	}
+	names = append([]string{"threshold:0.8", "pacer:share=0.2"}, names...)
+	for i := range 12 {
+		names = append(names, fmt.Sprintf("policy-%d", i))
+	}
+	p := NewPalette(names)
+	if got := p.of("pacer"); got.Light != alone.Light || got.Width <= p.of("sqrt").Width {
+		t.Errorf("pacer has %+v in company, want %+v", got, alone)
+	}
+	for i := range 12 {
+		if got := p.of(fmt.Sprintf("policy-%d", i)); got.Light == alone.Light {
+			t.Errorf("policy-%d has pacer's colour", i)
+		}
+	}
+	seen := make(map[string]string)
+	for _, n := range names {
+		l := p.of(n)
+		for _, look := range []string{fmt.Sprint("line", l.Light, l.Dash), fmt.Sprint("mark", l.Light, l.shapeOf)} {
+			if other, ok := seen[look]; ok {
+				t.Errorf("%s looks like %s: %s", n, other, look)
+			}
+			seen[look] = n
+		}
+	}
+}
