@@ -7,6 +7,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -19,11 +21,13 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
+	"github.com/eagergc/eagergc/cmd/replay/lab/session"
 	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool/cuda"
@@ -175,6 +179,33 @@ var made = map[string]func(w io.Writer){
 				p.Live.Parts = nil
 				p.write(w)
 			}
+		}
+	},
+	"(session)": func(w io.Writer) {
+		s, out := new(session.Session), json.NewEncoder(w)
+		say := func(v any, err error) { fmt.Fprintln(w, errors.Join(err, out.Encode(v))) }
+		file, _ := os.Open("steps.txt")
+		defer file.Close()
+		q := session.Setting{Policies: []string{"never", "periodic:200us", "pacer", "sqrt", "optimum-overlap"}, Limits: []string{"0.9x", "1.3x", "50MiB"}, Cycle: "500us", Ladder: "3ms"}
+		_, err := s.Sweep(q, nil, nil)
+		fmt.Fprintln(w, err)
+		say(s.Load([]session.Source{{Name: "steps.txt", From: file}}))
+		for q.Limit = range q.Limits {
+			say(s.View(q, nil, 0.25*float64(q.Limit)))
+			say(s.Run(q, 50))
+		}
+		var told atomic.Int64
+		say(s.Advise(q, 0.02, 2, 1<<30, func(float64) { told.Add(1) }))
+		fmt.Fprintln(w, told.Load())
+		say(s.Advise(q, 0, 1, 1<<10, nil))
+		for _, change := range []func(*session.Setting){
+			func(q *session.Setting) { q.Policies = q.Policies[4:] }, func(q *session.Setting) { q.Policies = nil }, func(q *session.Setting) { q.Policies = []string{"cudjl"} }, func(q *session.Setting) { q.Limits[2] = "2" },
+			func(q *session.Setting) { q.Limits = q.Limits[:1] }, func(q *session.Setting) { q.Limit = -1 }, func(q *session.Setting) { q.Cycle = "1" }, func(q *session.Setting) { q.Ladder = "1" },
+		} {
+			q := q
+			q.Limits = slices.Clone(q.Limits)
+			change(&q)
+			say(s.View(q, nil, 0))
 		}
 	},
 	"(curves)": func(w io.Writer) {
