@@ -27,6 +27,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/cmd/replay/lab/session"
 	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/gc"
@@ -168,6 +169,8 @@ var made = map[string]func(w io.Writer){
 		writeMachine(w, m, fit)
 		cost, text := measuredCost(m, fit, 29<<20)
 		fmt.Fprintln(w, cost, regexp.MustCompile("; .*? beside").ReplaceAllString(text, "")) // this machine
+		writeAdvice(w, &sim.Workload{Name: "t"}, &experiment.Advice{Policy: "p", Limit: 30, Reachable: 31, Memory: 32, Choice: experiment.Option{Policy: "p", Exposed: 33, P99: 34, Pauses: 35, Lost: 0.36, Core: 0.37},
+			Others: []experiment.Option{{Policy: "never", Exposed: 38, Refusals: 39, Failed: 40, Slowed: 41}}}, "sure", "from")
 	},
 	"(lab)": func(w io.Writer) {
 		for _, whole := range []bool{false, true} {

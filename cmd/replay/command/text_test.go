@@ -14,9 +14,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/perf/benchfmt"
 	"golang.org/x/perf/benchmath"
 
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -143,4 +145,28 @@ func TestProgressSaysTheTimeLeft(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Advice shows the share of its parts that is done. Each of its simulations here takes 1.1 s.
+func TestAdviceShowsItsProgress(t *testing.T) {
+	w, _, err := loadWorkload("thumb", false)
+	who, err2 := experiment.ParseContenders("never")
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		cmd := new(cobra.Command)
+		cmd.SetErr(&out)
+		cmd.SetContext(t.Context())
+		world := func(limit int64) sim.Config {
+			time.Sleep(1100 * time.Millisecond)
+			return sim.Config{Limit: limit, Cost: sim.Fixed(time.Millisecond)}
+		}
+		const want = "replay: advising on thumb: 10s so far\nreplay: advising on thumb: 20s so far, 33.3% done, about 40s left\nreplay: advising on thumb: 30s so far, 33.3% done, about 1m0s left\n" +
+			"replay: advising on thumb: 40s so far, 66.7% done, about 20s left\nreplay: advising on thumb: 50s so far, 100% done, about 0s left\n"
+		if _, _, err := adviseOn(cmd, experiment.Question{Workload: w, Policies: who, World: world}, true); err != nil || out.String() != want {
+			t.Errorf("%q, %v, want %q", out.String(), err, want)
+		}
+	})
 }
