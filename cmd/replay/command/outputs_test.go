@@ -52,6 +52,7 @@ func TestOutputs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	useFakeGo(t)
 	t.Chdir(t.TempDir())
 	for _, f := range append(archive.Files, madeUp()...) {
 		os.MkdirAll(filepath.Dir(f.Name), 0o755)
