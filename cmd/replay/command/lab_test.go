@@ -351,6 +351,7 @@ func TestLabServes(t *testing.T) {
 	status := make(chan int)
 	go func() { status <- run(ctx, []string{"lab", "--no-browser"}, to, to); to.Close() }()
 	said, err := bufio.NewReader(from).ReadString('\n')
+	go io.Copy(io.Discard, from)
 	url := regexp.MustCompile(`^replay: the lab is at (http://127\.0\.0\.1:\d+/) until Ctrl-C\n$`).FindStringSubmatch(said)
 	if url == nil {
 		t.Fatal(said, err)

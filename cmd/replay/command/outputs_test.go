@@ -130,7 +130,8 @@ func madeUp() []txtar.File {
 			add(&live, "%d refuse bytes=512 duration=%d aux=4", late, length+1000)
 			add(&live, "%d mark duration=%d label=\"exposed pause\"", late, length)
 		case 2:
-			add(&live, "%d sync duration=%d", late, length+50_000)
+			add(&live, "%d sync duration=%d", late, length/2)
+			add(&live, "%d mark duration=%d label=\"exposed pause\"", late, length+50_000)
 		default:
 			length = length * 7 / 4
 		}

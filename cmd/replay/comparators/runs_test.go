@@ -19,9 +19,9 @@ import (
 // forms are texts in which each parameter differs from its default once.
 var forms = []string{
 	"autopacer:hide=20ms,share=0.1", "autopacer:hide=1ms,share=0.3,overlap=true", "rtorch:reserved=0.4,allocated=0.5,reuse=0.6", "rtorch:reserved=0.1,overlap=true",
-	"opencl:trigger=30%,high=60%,reset=true", "opencl:trigger=100MiB,high=300MiB", "opencl:trigger=40%,overlap=true",
+	"opencl:trigger=30%,high=60%,reset=true", "opencl:trigger=100MiB,high=300MiB", "opencl:trigger=40%,overlap=true", "opencl:trigger=100MiB",
 	"cpucontrol:target=20%,min=3%,overlap=false", "v8step:soft=3%,hard=20%", "dotnet:budget=3%", "art:free=30MiB,stop=200MiB", "gomemlimit:handle=64KiB,share=0.2,every=3ms", "gomemlimit:handle=1MiB,share=0",
-	"v8:step=1%,hard=20%", "ocaml:ratio=90%", "oxcaml:overhead=40%,speed=400GiB", "cpython:per=50,freeze=1000", "imgproxy:every=5ms", "eve:event=50%", "torchtitan:n=3,overlap=true",
+	"v8:step=1%,hard=20%", "ocaml:ratio=90%", "oxcaml:overhead=40%,speed=400GiB", "cpython:per=50,freeze=1000", "imgproxy:every=5ms", "eve:event=50%", "eve:event=5%", "torchtitan:n=3,overlap=true",
 }
 
 // studied are the policies of this package: by name, scaled, and in the other forms.
@@ -45,18 +45,20 @@ func (p awake) Decide(at policy.Point) policy.Decision {
 	return d
 }
 
-// walk asks a policy at random points, between which cycles of its own, of refusals and of Go end. It returns a digest of the answers.
+// walk asks a policy at random points, between which cycles of its own, of refusals and of Go end. It returns a digest of the answers. Sizes and
+// times are round, so that some are equal to the bounds of a rule.
 func walk(p policy.Policy) string {
 	r, answers := rand.New(rand.NewPCG(1, 2)), sha256.New()
+	const tenth = time.Millisecond / 10
 	at, start, waits := policy.Point{Cost: time.Millisecond}, time.Duration(0), 0
 	for i := range 6000 {
 		if i%1000 == 0 { // other limits, with and without a Go heap
 			at.Sample.Limit, at.Heap = []int64{1 << 28, 0, 1 << 30}[i/1000%3], int64(i/3000)<<26
 		}
-		at.Now += time.Duration(r.ExpFloat64() * 1e6 * float64(1+i%1000/900*2000))
-		at.At, at.Request, at.Wait, at.WillBlock = policy.Allocation, 1<<r.IntN(24)+r.Int64N(999), 0, false
+		at.Now += time.Duration(r.IntN(20)*(1+i%1000/900*2000)) * tenth
+		at.At, at.Request, at.Wait, at.WillBlock = policy.Allocation, 1<<(16+r.IntN(8)), 0, false
 		if r.IntN(9) == 0 {
-			at.At, at.Request, at.Wait, at.WillBlock = policy.Sync, 0, time.Duration(r.Int64N(8e6))<<(waits/50%2*3), true
+			at.At, at.Request, at.Wait, at.WillBlock = policy.Sync, 0, time.Duration(r.IntN(80)<<(waits/50%2*3))*tenth, true
 			waits++
 		}
 		d := p.Decide(at)
@@ -66,7 +68,7 @@ func walk(p policy.Policy) string {
 			at.Running, start = true, at.Now
 		}
 		if d.Action == policy.Block || refused || at.Running && r.IntN(20) == 0 || r.IntN(500) == 0 {
-			c := policy.Cycle{Start: at.Now, Duration: time.Duration(r.Int64N(9e6)), Action: policy.Block, Freed: int64(float64(at.Sample.Live) * r.Float64()), Limit: at.Sample.Limit}
+			c := policy.Cycle{Start: at.Now, Duration: time.Duration(r.IntN(90)) * tenth, Action: policy.Block, Freed: at.Sample.Live / 8 * r.Int64N(9) &^ (1<<20 - 1), Limit: at.Sample.Limit}
 			switch {
 			case refused:
 				c.Trigger = policy.TriggerRefusal
@@ -80,7 +82,7 @@ func walk(p policy.Policy) string {
 			p.Observe(c)
 		}
 		if r.IntN(9) == 0 { // the program frees some itself
-			freed := r.Int64N(at.Sample.Live/16 + 1)
+			freed := r.Int64N(at.Sample.Live/16+1) &^ (1<<16 - 1)
 			at.Sample.Live, at.Freed = at.Sample.Live-freed, at.Freed+freed
 		}
 		at.Sample.Live, at.Allocated = at.Sample.Live+at.Request, at.Allocated+at.Request
