@@ -194,6 +194,7 @@ var made = map[string]func(w io.Writer){
 		q := session.Setting{Policies: []string{"never", "periodic:200us", "pacer", "sqrt", "optimum-overlap"}, Limits: []string{"0.9x", "1.3x", "50MiB"}, Cycle: "500us", Ladder: "3ms"}
 		_, err := s.Sweep(q, nil, nil)
 		fmt.Fprintln(w, err)
+		say(s.Info())
 		say(s.Load([]session.Source{{Name: "steps.txt", From: file}}))
 		for q.Limit = range q.Limits {
 			say(s.View(q, nil, 0.25*float64(q.Limit)))
@@ -211,6 +212,7 @@ var made = map[string]func(w io.Writer){
 			q.Limits = slices.Clone(q.Limits)
 			change(&q)
 			say(s.View(q, nil, 0))
+			say(s.Advise(q, 0, 0, 1<<10, nil))
 		}
 	},
 	"(curves)": func(w io.Writer) {

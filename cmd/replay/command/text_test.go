@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,14 +69,32 @@ func TestFullDiskBehindTheOutput(t *testing.T) {
 	}
 }
 
-// A command whose context has ended prints nothing and has the status of Ctrl-C.
+// An ending context ends when it has been asked a number of times whether it has.
+type ending struct {
+	context.Context
+	left atomic.Int64
+}
+
+func (e *ending) Err() error {
+	if e.left.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A command whose context ends, at once or in any part of its work, prints nothing and has the status of Ctrl-C.
 func TestCommandsEndWithTheirContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
 	for _, line := range []string{"compare array -o ''", "advise array --cycle 1ms", "report array -o " + filepath.Join(t.TempDir(), "r.html"), "live array --ballast 0"} {
-		var out strings.Builder
-		if status := run(ctx, wordsOf(line), &out, &out); status != interrupted || out.Len() > 0 {
-			t.Errorf("replay %s: %d %s", line, status, &out)
+		for _, after := range []int64{0, 7, 26, 40} {
+			if strings.HasPrefix(line, "live") && after > 0 {
+				continue // it takes its time
+			}
+			var out strings.Builder
+			ctx := &ending{Context: t.Context()}
+			ctx.left.Store(after)
+			if status := run(ctx, wordsOf(line), &out, &out); status != interrupted || out.Len() > 0 {
+				t.Errorf("replay %s, ended after %d: %d %s", line, after, status, &out)
+			}
 		}
 	}
 }
