@@ -380,4 +380,12 @@ func TestLabServes(t *testing.T) {
 	if s := <-status; s != 0 {
 		t.Errorf("ended with %d", s)
 	}
+	program, _ := exec.LookPath("go")
+	for _, broken := range []string{"env) echo nowhere", "env) exit 1", "build) echo no >&2; exit 1"} {
+		text := "#!/bin/sh\ncase $1 in\n" + broken + " ;;\nenv) dirname $0 ;;\nesac\n"
+		var out strings.Builder
+		if err := os.WriteFile(program, []byte(text), 0o755); err != nil || run(t.Context(), []string{"lab"}, &out, &out) != 1 || !strings.HasPrefix(out.String(), "replay: lab: ") {
+			t.Errorf("%s: %s %v", broken, &out, err)
+		}
+	}
 }

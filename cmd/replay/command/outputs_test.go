@@ -172,7 +172,7 @@ var made = map[string]func(w io.Writer){
 		cost, text := measuredCost(m, fit, 29<<20)
 		fmt.Fprintln(w, cost, regexp.MustCompile("; .*? beside").ReplaceAllString(text, "")) // this machine
 		writeAdvice(w, &sim.Workload{Name: "t"}, &experiment.Advice{Policy: "p", Limit: 30, Reachable: 31, Memory: 32, Choice: experiment.Option{Policy: "p", Exposed: 33, P99: 34, Pauses: 35, Lost: 0.36, Core: 0.37},
-			Others: []experiment.Option{{Policy: "never", Exposed: 38, Refusals: 39, Failed: 40, Slowed: 41}}}, "sure", "from")
+			Others: []experiment.Option{{Policy: "never", Exposed: 38, Refusals: 39, Failed: 40, Slowed: 41}}}, sureText(&experiment.Advice{Variants: 42, Unmet: 1}, nil), "from")
 	},
 	"(lab)": func(w io.Writer) {
 		for _, whole := range []bool{false, true} {
@@ -200,6 +200,10 @@ var made = map[string]func(w io.Writer){
 			say(s.View(q, nil, 0.25*float64(q.Limit)))
 			say(s.Run(q, 50))
 		}
+		known, err := s.Sweep(q, nil, nil)
+		known[0].Collections = 12345
+		again, err2 := s.Sweep(q, known, nil)
+		fmt.Fprintln(w, again[0].Collections, len(again), err, err2)
 		var told atomic.Int64
 		say(s.Advise(q, 0.02, 2, 1<<30, func(float64) { told.Add(1) }))
 		fmt.Fprintln(w, told.Load())
