@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"image/png"
 	"io"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,10 +13,6 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
-
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/recorder"
 
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/sim"
@@ -76,30 +71,6 @@ func write(t *testing.T, c *Chart, format string) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
-}
-
-// The panels of many recordings stay under the legend, in rows that do not overlap.
-func TestPanelsKeepToTheirPlace(t *testing.T) {
-	var results []sim.Result
-	for i := range 16 {
-		for _, f := range []float64{1.25, 1.5, 2, 4} {
-			results = append(results, sim.Result{
-				Trace: fmt.Sprint("recording", i), Policy: "never", LimitFactor: f, Span: time.Second,
-				ExposedPause: time.Duration(max(0, 4-f) * math.Pow(10, float64(i%9))), Collections: 1 + i*i*i,
-			})
-		}
-	}
-	c := limitsChart("note", results, NewPalette([]string{"never"}))
-	tiles := draw.Tiles{Rows: len(c.panels), Cols: len(c.panels[0])}
-	body := draw.NewCanvas(new(recorder.Canvas), c.width*vg.Length(tiles.Cols), c.height*vg.Length(tiles.Rows))
-	const gap = 6 // points: between two rows, and under the legend
-	for i, row := range c.cells(body) {
-		for j, cell := range row {
-			if tile := tiles.At(body, j, i); cell.Max.Y > tile.Max.Y+gap || cell.Min.Y < tile.Min.Y-gap {
-				t.Errorf("panel %d of row %d lies from %.0f to %.0f, its tile from %.0f to %.0f", j, i, cell.Min.Y, cell.Max.Y, tile.Min.Y, tile.Max.Y)
-			}
-		}
-	}
 }
 
 // A picture with hostile names is well-formed XML. No name adds an element, and none steers a
@@ -180,5 +151,38 @@ func TestFront(t *testing.T) {
 	}
 	if got := frontOf(rs); !slices.Equal(got, []int{2, 4, 3}) {
 		t.Errorf("front %v", got)
+	}
+}
+
+// A policy has its colour in every company; no two lines of a picture have the same look, and no
+// two marks have the same colour and shape.
+func TestColoursBelongToPolicies(t *testing.T) {
+	alone := NewPalette([]string{"pacer"}).of("pacer")
+	var names []string
+	for _, o := range namedStyles {
+		names = append(names, o.name)
+	}
+	names = append([]string{"threshold:0.8", "pacer:share=0.2"}, names...)
+	for i := range 12 {
+		names = append(names, fmt.Sprintf("policy-%d", i))
+	}
+	p := NewPalette(names)
+	if got := p.of("pacer"); got.Light != alone.Light || got.Width <= p.of("sqrt").Width {
+		t.Errorf("pacer has %+v in company, want %+v", got, alone)
+	}
+	for i := range 12 {
+		if got := p.of(fmt.Sprintf("policy-%d", i)); got.Light == alone.Light {
+			t.Errorf("policy-%d has pacer's colour", i)
+		}
+	}
+	seen := make(map[string]string)
+	for _, n := range names {
+		l := p.of(n)
+		for _, look := range []string{fmt.Sprint("line", l.Light, l.Dash), fmt.Sprint("mark", l.Light, l.shapeOf)} {
+			if other, ok := seen[look]; ok {
+				t.Errorf("%s looks like %s: %s", n, other, look)
+			}
+			seen[look] = n
+		}
 	}
 }

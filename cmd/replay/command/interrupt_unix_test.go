@@ -19,30 +19,30 @@ import (
 // file. The message promises nothing. The test does not check how soon: it waits for a busy
 // machine.
 func TestInterrupt(t *testing.T) {
-	dir := t.TempDir()
-	pipe, out := filepath.Join(dir, "pipe"), filepath.Join(dir, "out")
-	if err := unix.Mkfifo(pipe, 0o600); err != nil {
-		t.Skip(err)
-	}
 	for name, c := range map[string]struct {
-		args []string
+		line string // in a folder with a pipe
 		feed func(io.Writer)
 	}{
-		"waits for a pipe":     {[]string{"info", pipe}, nil},
-		"waits for more of it": {[]string{"info", pipe}, func(w io.Writer) { io.WriteString(w, "eagergc trace 1\n0 alloc id=1") }},
-		"reads without end": {[]string{"import", pipe, "--max-memory", "16GiB", "-o", out + ".arrows"}, func(w io.Writer) {
+		"waits for a pipe":     {"info pipe", nil},
+		"waits for more of it": {"info pipe", func(w io.Writer) { io.WriteString(w, "eagergc trace 1\n0 alloc id=1") }},
+		"reads without end": {"import pipe --max-memory 16GiB -o out.arrows", func(w io.Writer) {
 			io.WriteString(w, "eagergc trace 1\n")
 			for err := error(nil); err == nil; {
 				_, err = io.WriteString(w, "# nothing, again and again and again\n")
 			}
 		}},
-		"compares": {[]string{"compare", "--policies", "all", "--cycle", "1us,10us,100us,1ms,10ms,100ms", "-o", out}, nil},
-		"runs":     {[]string{"live", "gpt2", "--scale", "65536", "--ballast", "0"}, nil},
+		"compares": {"compare --policies all --cycle 1us,10us,100us,1ms,10ms,100ms -o out", nil},
+		"runs":     {"live gpt2 --scale 65536 --ballast 0", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var stderr bytes.Buffer
-			cmd := exec.Command("replay", c.args...)
-			cmd.Stderr = &stderr
+			cmd := exec.Command("replay", wordsOf(c.line)...)
+			cmd.Dir, cmd.Stderr = t.TempDir(), &stderr
+			pipe := filepath.Join(cmd.Dir, "pipe")
+			if err := unix.Mkfifo(pipe, 0o600); err != nil {
+				t.Skip(err)
+			}
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +67,7 @@ func TestInterrupt(t *testing.T) {
 			case status == nil || status.ExitCode() != interrupted || !bytes.HasSuffix(stderr.Bytes(), []byte("\nreplay: interrupted\n")):
 				t.Errorf("ended with %v: %s", err, &stderr)
 			}
-			if left, _ := filepath.Glob(out + "*"); len(left) > 0 {
+			if left, _ := filepath.Glob(filepath.Join(cmd.Dir, "out*")); len(left) > 0 {
 				t.Errorf("left behind: %q", left)
 			}
 		})

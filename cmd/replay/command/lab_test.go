@@ -1,15 +1,20 @@
 package command
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -315,25 +320,72 @@ func TestLabServed(t *testing.T) {
 	wellBehaved(t, c, server.URL)
 }
 
-// The server of the lab answers to its own name only, and gives out parts that there are. The
-// program of its page is built from this checkout.
-func TestLabHandler(t *testing.T) {
-	if src, err := labSource(t.Context()); err != nil || !exists("lab/main.go", src) {
-		t.Errorf("source in %s, %v", src, err)
+// fakeGo is a go command that builds its arguments, but for the file that it writes.
+const fakeGo = `#!/bin/sh
+here=$(dirname "$0")
+case $1 in
+env) echo "$here" ;;
+build) [ "$GOOS$GOARCH" = jswasm ] && test -f lab/main.go && for last; do [ "$out" = -o ] && file=$last; out=$last; done; echo "$@" | sed 's/-o [^ ]*//' >"$file" ;;
+*) echo "no $1" >&2; exit 1 ;;
+esac
+`
+
+// useFakeGo puts fakeGo before the PATH.
+func useFakeGo(t *testing.T) {
+	bin := t.TempDir()
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	glue := filepath.Join(bin, "lib/wasm/wasm_exec.js")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(glue), 0o755), os.WriteFile(glue, []byte("glue"), 0o644), os.WriteFile(filepath.Join(bin, "go"), []byte(fakeGo), 0o755)); err != nil {
+		t.Fatal(err)
 	}
-	h := labHandler(&labBuild{program: []byte("a program")}, "the page", "127.0.0.1:1")
+}
+
+// The server of the lab answers to its own name only, until its context ends, and gives out parts that there are.
+func TestLabServes(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the go command of this test is a script")
+	}
+	useFakeGo(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	from, to := io.Pipe()
+	status := make(chan int)
+	go func() { status <- run(ctx, []string{"lab", "--no-browser"}, to, to); to.Close() }()
+	said, err := bufio.NewReader(from).ReadString('\n')
+	go io.Copy(io.Discard, from)
+	url := regexp.MustCompile(`^replay: the lab is at (http://127\.0\.0\.1:\d+/) until Ctrl-C\n$`).FindStringSubmatch(said)
+	if url == nil {
+		t.Fatal(said, err)
+	}
 	for _, c := range []struct {
 		host, path string
 		status     int
 		body       string
 	}{
-		{"127.0.0.1:1", "/", 200, "the page"}, {"127.0.0.1:1", "/parts/program", 200, "a program"}, {"127.0.0.1:1", "/parts/none", 404, "404 page not found"},
-		{"127.0.0.1:1", "/other", 404, "404 page not found"}, {"evil.example", "/", 403, "not this host"}, {"evil.example", "/parts/program", 403, "not this host"},
+		{"", "", 200, `class="lab"`}, {"", "parts/program", 200, "\x1f\x8b"}, {"", "parts/sample-mlp", 200, "\xff\xff\xff\xff"}, {"", "parts/none", 404, "404 page not found"},
+		{"", "other", 404, "404 page not found"}, {"evil.example", "", 403, "not this host"}, {"evil.example", "parts/program", 403, "not this host"},
 	} {
-		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", c.path, nil)
+		r, _ := http.NewRequest("GET", url[1]+c.path, nil)
 		r.Host = c.host
-		if h.ServeHTTP(w, r); w.Code != c.status || strings.TrimSpace(w.Body.String()) != c.body {
-			t.Errorf("%s%s: %d %s", c.host, c.path, w.Code, w.Body)
+		w, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(w.Body)
+		w.Body.Close()
+		if w.StatusCode != c.status || !strings.Contains(string(body), c.body) || c.status == 200 && w.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s%s: %d %.100s", c.host, c.path, w.StatusCode, body)
+		}
+	}
+	cancel()
+	if s := <-status; s != 0 {
+		t.Errorf("ended with %d", s)
+	}
+	program, _ := exec.LookPath("go")
+	for _, broken := range []string{"env) echo nowhere", "env) exit 1", "build) echo no >&2; exit 1"} {
+		text := "#!/bin/sh\ncase $1 in\n" + broken + " ;;\nenv) dirname $0 ;;\nesac\n"
+		var out strings.Builder
+		if err := os.WriteFile(program, []byte(text), 0o755); err != nil || run(t.Context(), []string{"lab"}, &out, &out) != 1 || !strings.HasPrefix(out.String(), "replay: lab: ") {
+			t.Errorf("%s: %s %v", broken, &out, err)
 		}
 	}
 }

@@ -1,18 +1,17 @@
 package command
 
 import (
-	"cmp"
 	"go/ast"
-	"go/build"
+	"go/doc"
+	"go/doc/comment"
 	"go/parser"
 	"go/token"
-	"go/types"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -115,101 +114,42 @@ func exists(name string, folders ...string) bool {
 	return false
 }
 
-// Links of comments lead to declared names, and comments name files and commands that exist.
+// Links of comments lead to declared names, as go doc finds them, and comments name files and commands that exist.
 func TestCommentsNameWhatThereIs(t *testing.T) {
 	set := token.NewFileSet()
-	declared := map[string]map[string]bool{} // names in packages, by import path
-	names := func(importPath string) map[string]bool {
-		if declared[importPath] == nil {
-			dir := filepath.Join(build.Default.GOROOT, "src", importPath)
-			if ours, ok := strings.CutPrefix(importPath+"/", module); ok {
-				dir = filepath.Join(root, ours)
-			}
-			declared[importPath] = declarations(set, dir)
-		}
-		return declared[importPath]
-	}
-	folders := map[string][]*ast.File{}
+	folders, parsers := map[string][]*ast.File{}, map[string]*comment.Parser{} // by import path
 	for _, name := range filesOf(t, ".go") {
 		f, err := parser.ParseFile(set, name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
-		folders[filepath.Dir(name)] = append(folders[filepath.Dir(name)], f)
+		of := module + strings.TrimPrefix(filepath.ToSlash(filepath.Dir(name)), root+"/")
+		folders[of] = append(folders[of], f)
 	}
-	for folder, all := range folders {
-		own := module + strings.TrimPrefix(filepath.ToSlash(folder), root+"/")
-		imports := map[string]string{}
-		for _, f := range all {
-			for _, i := range f.Imports {
-				p, _ := strconv.Unquote(i.Path.Value)
-				imports[path.Base(p)] = p
-				if i.Name != nil {
-					imports[i.Name.Name] = p
-				}
-			}
-		}
-		known := func(link string) bool {
-			if names(own)[link] {
-				return true
-			}
-			at := strings.LastIndex(link, "/") + 1
-			short, name, _ := strings.Cut(link[at:], ".")
-			p := cmp.Or(imports[link[:at]+short], link[:at]+short)
-			foreign := !strings.HasPrefix(p, module) && strings.Contains(p, ".")
-			return foreign || names(p)[name]
-		}
-		for _, f := range all {
-			for _, c := range f.Comments {
-				text, where := c.Text(), set.Position(c.Pos()).String()
-				checkUses(t, strings.TrimSuffix(where, ":1:1"), text)
-				for _, m := range docLink.FindAllStringSubmatch(indented.ReplaceAllString(text, ""), -1) {
-					if !strings.Contains(text, "["+m[1]+"]: ") && !known(m[1]) {
-						t.Errorf("%s: nothing is called [%s]", where, m[1])
-					}
-				}
-			}
-		}
-	}
-}
-
-// declarations returns the names of the Go files of a folder, as T, T.Method and T.Field.
-func declarations(set *token.FileSet, dir string) map[string]bool {
-	all := map[string]bool{}
-	names, _ := filepath.Glob(filepath.Join(dir, "*.go"))
-	for _, name := range names {
-		f, err := parser.ParseFile(set, name, nil, 0)
+	for of, files := range folders {
+		own := slices.DeleteFunc(slices.Clone(files), func(f *ast.File) bool { return strings.HasSuffix(f.Name.Name, "_test") })
+		p, err := doc.NewFromFiles(set, own, of, doc.AllDecls|doc.PreserveAST)
 		if err != nil {
-			continue
+			t.Fatal(err)
 		}
-		for name := range f.Scope.Objects {
-			all[name] = true
-		}
-		for _, d := range f.Decls {
-			switch d := d.(type) {
-			case *ast.FuncDecl:
-				of := ""
-				if d.Recv != nil {
-					of = receiver.ReplaceAllString(types.ExprString(d.Recv.List[0].Type), "") + "."
-				}
-				all[of+d.Name.Name] = true
-			case *ast.GenDecl:
-				for _, s := range d.Specs {
-					if s, ok := s.(*ast.TypeSpec); ok {
-						ast.Inspect(s.Type, func(n ast.Node) bool {
-							if f, ok := n.(*ast.Field); ok {
-								for _, name := range f.Names {
-									all[s.Name.Name+"."+name.Name] = true
-								}
-							}
-							return true
-						})
+		parsers[of] = p.Parser()
+	}
+	for of, files := range folders {
+		for _, f := range files {
+			for _, c := range f.Comments {
+				where, text := set.Position(c.Pos()).String(), c.Text()
+				checkUses(t, strings.TrimSuffix(where, ":1:1"), text)
+				links := comment.Printer{DocLinkURL: func(l *comment.DocLink) string {
+					if p := parsers[l.ImportPath]; p != nil && l.Name != "" && !p.LookupSym(l.Recv, l.Name) {
+						t.Errorf("%s: nothing is called [%s.%s]", where, l.ImportPath, l.Name)
 					}
+					return ""
+				}}
+				html := links.HTML(parsers[of].Parse(indented.ReplaceAllString(text, "")))
+				if m := docLink.FindSubmatch(html); m != nil && !strings.HasSuffix(set.Position(c.Pos()).Filename, "_test.go") {
+					t.Errorf("%s: nothing is called [%s]", where, m[1])
 				}
 			}
 		}
 	}
-	return all
 }
-
-var receiver = regexp.MustCompile(`^\*|\[.*`)

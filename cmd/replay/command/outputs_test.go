@@ -7,6 +7,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -19,11 +21,14 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
+	"github.com/eagergc/eagergc/cmd/replay/lab/session"
 	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool/cuda"
@@ -47,6 +52,7 @@ func TestOutputs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	useFakeGo(t)
 	t.Chdir(t.TempDir())
 	for _, f := range append(archive.Files, madeUp()...) {
 		os.MkdirAll(filepath.Dir(f.Name), 0o755)
@@ -124,7 +130,8 @@ func madeUp() []txtar.File {
 			add(&live, "%d refuse bytes=512 duration=%d aux=4", late, length+1000)
 			add(&live, "%d mark duration=%d label=\"exposed pause\"", late, length)
 		case 2:
-			add(&live, "%d sync duration=%d", late, length+50_000)
+			add(&live, "%d sync duration=%d", late, length/2)
+			add(&live, "%d mark duration=%d label=\"exposed pause\"", late, length+50_000)
 		default:
 			length = length * 7 / 4
 		}
@@ -164,6 +171,8 @@ var made = map[string]func(w io.Writer){
 		writeMachine(w, m, fit)
 		cost, text := measuredCost(m, fit, 29<<20)
 		fmt.Fprintln(w, cost, regexp.MustCompile("; .*? beside").ReplaceAllString(text, "")) // this machine
+		writeAdvice(w, &sim.Workload{Name: "t"}, &experiment.Advice{Policy: "p", Limit: 30, Reachable: 31, Memory: 32, Choice: experiment.Option{Policy: "p", Exposed: 33, P99: 34, Pauses: 35, Lost: 0.36, Core: 0.37},
+			Others: []experiment.Option{{Policy: "never", Exposed: 38, Refusals: 39, Failed: 40, Slowed: 41}}}, sureText(&experiment.Advice{Variants: 42, Unmet: 1}, nil), "from")
 	},
 	"(lab)": func(w io.Writer) {
 		for _, whole := range []bool{false, true} {
@@ -177,6 +186,39 @@ var made = map[string]func(w io.Writer){
 			}
 		}
 	},
+	"(session)": func(w io.Writer) {
+		s, out := new(session.Session), json.NewEncoder(w)
+		say := func(v any, err error) { fmt.Fprintln(w, errors.Join(err, out.Encode(v))) }
+		file, _ := os.Open("steps.txt")
+		defer file.Close()
+		q := session.Setting{Policies: []string{"never", "periodic:200us", "pacer", "sqrt", "optimum-overlap"}, Limits: []string{"0.9x", "1.3x", "50MiB"}, Cycle: "500us", Ladder: "3ms"}
+		_, err := s.Sweep(q, nil, nil)
+		fmt.Fprintln(w, err)
+		say(s.Info())
+		say(s.Load([]session.Source{{Name: "steps.txt", From: file}}))
+		for q.Limit = range q.Limits {
+			say(s.View(q, nil, 0.25*float64(q.Limit)))
+			say(s.Run(q, 50))
+		}
+		known, err := s.Sweep(q, nil, nil)
+		known[0].Collections = 12345
+		again, err2 := s.Sweep(q, known, nil)
+		fmt.Fprintln(w, again[0].Collections, len(again), err, err2)
+		var told atomic.Int64
+		say(s.Advise(q, 0.02, 2, 1<<30, func(float64) { told.Add(1) }))
+		fmt.Fprintln(w, told.Load())
+		say(s.Advise(q, 0, 1, 1<<10, nil))
+		for _, change := range []func(*session.Setting){
+			func(q *session.Setting) { q.Policies = q.Policies[4:] }, func(q *session.Setting) { q.Policies = nil }, func(q *session.Setting) { q.Policies = []string{"cudjl"} }, func(q *session.Setting) { q.Limits[2] = "2" },
+			func(q *session.Setting) { q.Limits = q.Limits[:1] }, func(q *session.Setting) { q.Limit = -1 }, func(q *session.Setting) { q.Cycle = "1" }, func(q *session.Setting) { q.Ladder = "1" },
+		} {
+			q := q
+			q.Limits = slices.Clone(q.Limits)
+			change(&q)
+			say(s.View(q, nil, 0))
+			say(s.Advise(q, 0, 0, 1<<10, nil))
+		}
+	},
 	"(curves)": func(w io.Writer) {
 		curves := []chart.Curve{{Name: "one", Levels: []sim.Level{{}, {At: 3e6, Live: 5000, Garbage: 1000}}}, {Name: "two", Levels: []sim.Level{{Live: 900}, {At: 5e6, Live: 4500}}}}
 		chart.Curves("curves", "a note", curves).Write(w, "svg")
@@ -184,7 +226,7 @@ var made = map[string]func(w io.Writer){
 }
 
 // outputsOf runs a command and returns what it printed and the files in the folder out, which it
-// removes. Outputs are without compression, names of tools, scripts of pages, and progress.
+// removes. Outputs are without compression, names of tools, and progress.
 func outputsOf(t *testing.T, command string) map[string][]byte {
 	var stdout, stderr bytes.Buffer
 	if make := made[command]; make != nil {
@@ -217,7 +259,7 @@ func outputsOf(t *testing.T, command string) map[string][]byte {
 }
 
 var (
-	ofTools = regexp.MustCompile(`(?s)<style>.*?</style>|<script type="module">.*?</script>|sha256-[^&']*|<dt>(?:replay|machine)</dt><dd>[^<]*|replay: [^\n]* so far[^\n]*\n`)
+	ofTools = regexp.MustCompile(`<dt>(?:replay|machine)</dt><dd>[^<]*|replay: [^\n]* so far[^\n]*\n`)
 	streams = regexp.MustCompile(`(?s)stream\r?\n(x.*?)\r?\nendstream`)
 )
 

@@ -37,12 +37,8 @@ func python(t *testing.T, program string, modules ...string) string {
 // A PyTorch snapshot can be opened in pandas: by way of the Arrow file, with the
 // three lines of package trace's documentation.
 func TestPandasReadsASnapshot(t *testing.T) {
-	dir := t.TempDir()
-	arrows := filepath.Join(dir, "run.arrows")
-	var stdout, stderr bytes.Buffer
-	if status := run(t.Context(), []string{"import", snapshot, "-o", arrows}, &stdout, &stderr); status != 0 {
-		t.Fatalf("status %d: %s", status, &stderr)
-	}
+	arrows := filepath.Join(t.TempDir(), "run.arrows")
+	replay(t, "import", snapshot, "-o", arrows)
 	recorded, err := trace.ReadFile(arrows)
 	if err != nil {
 		t.Fatal(err)
@@ -56,25 +52,14 @@ func TestPandasReadsASnapshot(t *testing.T) {
 	if bytes == 0 {
 		t.Fatal("the snapshot has no allocations")
 	}
-	want := fmt.Sprint(len(recorded.Events), " ", bytes)
-
-	t.Run("arrow", func(t *testing.T) {
-		lines := strings.ReplaceAll(documented(t), "run.arrows", arrows)
-		program := fmt.Sprintf("%s\nprint(len(events), events[(events.kind == 'alloc') & (events.space == '%v')].bytes.sum())", lines, sim.SpaceOf(recorded))
-		if got := python(t, program, "pandas", "pyarrow"); got != want {
-			t.Errorf("pandas has %s, want %s", got, want)
-		}
-	})
-}
-
-// documented returns the Python in the documentation of package trace.
-func documented(t *testing.T) string {
-	t.Helper()
 	text := read(t, "../../../trace/doc.go")
 	m := regexp.MustCompile(`(?m)^//\timport pyarrow.*\n(//\t.*\n)+`).FindString(text)
-	lines := strings.Count(m, "\n")
-	if lines != 3 {
+	if lines := strings.Count(m, "\n"); lines != 3 {
 		t.Fatalf("trace/doc.go has %d lines of Python, want 3:\n%s", lines, m)
 	}
-	return strings.ReplaceAll(m, "//\t", "")
+	program := strings.NewReplacer("//\t", "", "run.arrows", arrows).Replace(m) +
+		fmt.Sprintf("\nprint(len(events), events[(events.kind == 'alloc') & (events.space == '%v')].bytes.sum())", sim.SpaceOf(recorded))
+	if got, want := python(t, program, "pandas", "pyarrow"), fmt.Sprint(len(recorded.Events), " ", bytes); got != want {
+		t.Errorf("pandas has %s, want %s", got, want)
+	}
 }

@@ -11,21 +11,15 @@ import (
 	"testing"
 )
 
-// reportOf writes a report and returns its text.
-func reportOf(t *testing.T, args ...string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "report.html")
-	replay(t, append([]string{"report", "-o", file}, args...)...)
-	return html.UnescapeString(read(t, file))
-}
-
 // Many policies do not make a page larger: they share the levels of memory that it may have.
 func TestReportIsBounded(t *testing.T) {
 	policies := make([]string, 14)
 	for i := range policies {
 		policies[i] = fmt.Sprint("threshold:0.", 500+i)
 	}
-	page, err := plain(".html", []byte(reportOf(t, "mlp", "--policies", strings.Join(policies, ","), "--limits", "1.25x", "--device", "1MiB"))) // which no advice fits
+	file := filepath.Join(t.TempDir(), "report.html")
+	replay(t, "report", "mlp", "--policies", strings.Join(policies, ","), "--limits", "1.25x", "--device", "1MiB", "-o", file) // which no advice fits
+	page, err := plain(".html", []byte(html.UnescapeString(read(t, file))))
 	levels := 0
 	for _, rest := range strings.Split(string(page), `"t":"`)[1:] {
 		levels += base64.StdEncoding.DecodedLen(strings.IndexByte(rest, '"')) / 4 // 32-bit numbers

@@ -10,13 +10,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/perf/benchfmt"
 	"golang.org/x/perf/benchmath"
 
+	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/sim"
 )
 
@@ -66,14 +69,32 @@ func TestFullDiskBehindTheOutput(t *testing.T) {
 	}
 }
 
-// A command whose context has ended prints nothing and has the status of Ctrl-C.
+// An ending context ends when it has been asked a number of times whether it has.
+type ending struct {
+	context.Context
+	left atomic.Int64
+}
+
+func (e *ending) Err() error {
+	if e.left.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A command whose context ends, at once or in any part of its work, prints nothing and has the status of Ctrl-C.
 func TestCommandsEndWithTheirContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
 	for _, line := range []string{"compare array -o ''", "advise array --cycle 1ms", "report array -o " + filepath.Join(t.TempDir(), "r.html"), "live array --ballast 0"} {
-		var out strings.Builder
-		if status := run(ctx, wordsOf(line), &out, &out); status != interrupted || out.Len() > 0 {
-			t.Errorf("replay %s: %d %s", line, status, &out)
+		for _, after := range []int64{0, 7, 26, 40} {
+			if strings.HasPrefix(line, "live") && after > 0 {
+				continue // it takes its time
+			}
+			var out strings.Builder
+			ctx := &ending{Context: t.Context()}
+			ctx.left.Store(after)
+			if status := run(ctx, wordsOf(line), &out, &out); status != interrupted || out.Len() > 0 {
+				t.Errorf("replay %s, ended after %d: %d %s", line, after, status, &out)
+			}
 		}
 	}
 }
@@ -143,4 +164,28 @@ func TestProgressSaysTheTimeLeft(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Advice shows the share of its parts that is done. Each of its simulations here takes 1.1 s.
+func TestAdviceShowsItsProgress(t *testing.T) {
+	w, _, err := loadWorkload("thumb", false)
+	who, err2 := experiment.ParseContenders("never")
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		cmd := new(cobra.Command)
+		cmd.SetErr(&out)
+		cmd.SetContext(t.Context())
+		world := func(limit int64) sim.Config {
+			time.Sleep(1100 * time.Millisecond)
+			return sim.Config{Limit: limit, Cost: sim.Fixed(time.Millisecond)}
+		}
+		const want = "replay: advising on thumb: 10s so far\nreplay: advising on thumb: 20s so far, 33.3% done, about 40s left\nreplay: advising on thumb: 30s so far, 33.3% done, about 1m0s left\n" +
+			"replay: advising on thumb: 40s so far, 66.7% done, about 20s left\nreplay: advising on thumb: 50s so far, 100% done, about 0s left\n"
+		if _, _, err := adviseOn(cmd, experiment.Question{Workload: w, Policies: who, World: world}, true); err != nil || out.String() != want {
+			t.Errorf("%q, %v, want %q", out.String(), err, want)
+		}
+	})
 }

@@ -32,8 +32,8 @@ func question(t *testing.T, policies string, cycle time.Duration) Question {
 
 // TestAdviceIsNotGivenInPart: a search that is ended on its way gives none.
 func TestAdviceIsNotGivenInPart(t *testing.T) {
-	for _, at := range []float64{0.1, 0.5, 0.7, 0.9} {
-		q := question(t, "never,cudajl,pacer", 10*time.Millisecond)
+	for at, policies := range map[float64]string{0.1: "never,cudajl,pacer", 0.5: "never,cudajl,pacer", 0.7: "never,cudajl,pacer", 0.9: "never,cudajl,pacer", 0.4: "pacer"} {
+		q := question(t, policies, 10*time.Millisecond)
 		ctx, cancel := context.WithCancel(t.Context())
 		q.Progress = func(share float64) {
 			if share > at {

@@ -11,7 +11,7 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// A kind is a shape of programs that do not exist: training, serving, solving, searching and others.
+// A kind is a shape of programs that do not exist: training, serving, solving, idling and searching.
 type kind struct {
 	name  string
 	write func(*script)
@@ -43,31 +43,15 @@ var shapes = []kind{
 			s.training(2500/layers, layers, s.bytes(8*mib, 64*mib), s.time(50*us, ms), s.wait(ms, 50*ms), 0.5*s.Float64())
 		}
 	}},
-	{"unet", func(s *script) {
-		s.unet(s.count(200, 600), s.count(3, 6), s.bytes(8*mib, 256*mib), s.time(100*us, 3*ms), s.wait(ms, 20*ms))
-	}},
-	{"detection", func(s *script) {
-		s.detection(s.count(60, 250), s.bytes(4*mib, 64*mib), s.time(50*us, 500*us), s.wait(200*us, 5*ms))
-	}},
 	{"server", func(s *script) {
 		service := s.time(2*ms, 80*ms)
 		s.server(s.count(2000, 8000), time.Duration(float64(service)*s.between(0.005, 0.2)), service, float64(s.bytes(mib, 32*mib)))
 	}},
-	{"decoder", func(s *script) {
-		s.decoder(s.count(300, 1500), s.count(4, 24), s.bytes(256*kib, 4*mib), s.time(500*us, 10*ms))
-	}},
 	{"solver", func(s *script) {
 		s.solver(s.count(20, 80), s.bytes(4*mib, 64*mib), s.time(100*us, 2*ms))
 	}},
-	{"graph", func(s *script) {
-		life := s.time(20*ms, 800*ms)
-		s.graph(20000, time.Duration(float64(life)*s.between(0.0005, 0.005)), life, float64(s.bytes(8*mib, 128*mib)))
-	}},
 	{"idler", func(s *script) {
 		s.idler(s.count(20, 90), s.bytes(4*mib, 64*mib), s.time(50*us, ms), s.time(10*ms, 400*ms))
-	}},
-	{"window", func(s *script) {
-		s.window(s.count(5000, 15000), s.count(50, 600), s.bytes(256*kib, 8*mib), s.time(50*us, ms))
 	}},
 	{"search", func(s *script) {
 		s.search(s.count(30, 60), s.count(16, 48), s.bytes(256*kib, 8*mib), s.time(100*us, ms))
@@ -100,62 +84,6 @@ func (s *script) training(steps, layers int, unit int64, op, wait time.Duration,
 	}
 }
 
-// unet goes down through smaller and smaller levels, and up again. The memory that a level keeps on
-// the way down lives until the program reaches the level on the way up.
-func (s *script) unet(steps, levels int, unit int64, op, wait time.Duration) {
-	s.alloc(unit)
-	for range steps {
-		var skips []uint64
-		size := unit
-		for range levels {
-			a, b := s.alloc(size), s.alloc(size)
-			s.work(op)
-			skips = append(skips, b)
-			s.drop(a)
-			size /= 4
-		}
-		for i := levels - 1; i >= 0; i-- {
-			size *= 4
-			a, b := s.alloc(2*size), s.alloc(size)
-			s.work(op)
-			s.drop(a, b, skips[i])
-			for range 3 { // the halves of the backward pass are as large
-				t := s.alloc(size)
-				s.work(op / 2)
-				s.drop(t)
-			}
-		}
-		s.sync(wait)
-	}
-}
-
-// detection looks at images of many sizes, each with a random number of candidates. It reads results
-// one by one.
-func (s *script) detection(images int, unit int64, op, wait time.Duration) {
-	for range images {
-		scale := s.between(0.3, 1)
-		var pyramid []uint64
-		for size := float64(unit) * scale; size > float64(unit)/64; size /= 4 {
-			pyramid = append(pyramid, s.alloc(int64(8*size)))
-			t := s.alloc(int64(16 * size))
-			s.work(2 * op)
-			s.drop(t)
-		}
-		var boxes []uint64
-		for range s.count(10, 120) {
-			boxes = append(boxes, s.alloc(s.bytes(16*kib, unit/8)))
-			s.work(op / 4)
-		}
-		for len(boxes) > 0 {
-			n := min(len(boxes), 1+s.IntN(16))
-			s.sync(wait)
-			s.drop(boxes[:n]...)
-			boxes = boxes[n:]
-		}
-		s.drop(pyramid...)
-	}
-}
-
 // server answers requests that come at random and overlap, over a cache that
 // turns over slowly.
 func (s *script) server(requests int, gap, service time.Duration, bytes float64) {
@@ -180,25 +108,6 @@ func (s *script) server(requests int, gap, service time.Duration, bytes float64)
 	}
 }
 
-// decoder is a language model that writes: each sequence holds a cache that
-// grows token by token, and ends at random.
-func (s *script) decoder(tokens, batch int, unit int64, op time.Duration) {
-	seqs := make([][]uint64, batch)
-	for range tokens {
-		for b := range seqs {
-			seqs[b] = append(seqs[b], s.alloc(unit))
-			if s.IntN(200) == 0 {
-				s.drop(seqs[b]...)
-				seqs[b] = nil
-			}
-		}
-		t := s.alloc(unit * int64(batch) * 4)
-		s.work(op)
-		s.sync(op / 2)
-		s.drop(t)
-	}
-}
-
 // solver iterates for a number of times drawn anew, between large set-ups.
 func (s *script) solver(solves int, unit int64, op time.Duration) {
 	for range solves {
@@ -216,15 +125,6 @@ func (s *script) solver(solves int, unit int64, op time.Duration) {
 	}
 }
 
-// graph allocates blocks of all sizes that live for all lengths of time.
-func (s *script) graph(blocks int, gap, life time.Duration, bytes float64) {
-	for range blocks {
-		s.now += int64(s.ExpFloat64() * float64(gap))
-		id := s.alloc(int64(s.between(bytes/1024, bytes)))
-		s.dropAt(s.now+int64(s.ExpFloat64()*float64(life)), id)
-	}
-}
-
 // idler works in bursts with silence in between.
 func (s *script) idler(bursts int, bytes int64, op, silence time.Duration) {
 	for range bursts {
@@ -234,25 +134,6 @@ func (s *script) idler(bursts int, bytes int64, op, silence time.Duration) {
 			s.drop(id)
 		}
 		s.work(silence)
-	}
-}
-
-// window keeps the newest items of a stream, and sorts them from time to time.
-func (s *script) window(items, width int, unit int64, op time.Duration) {
-	var kept []uint64
-	for i := range items {
-		kept = append(kept, s.alloc(s.bytes(unit/4, unit)))
-		if len(kept) > width {
-			s.drop(kept[0])
-			kept = kept[1:]
-		}
-		s.work(op)
-		if i%width == width-1 {
-			t := s.alloc(unit * int64(width) / 2)
-			s.work(time.Duration(width) * op / 8)
-			s.sync(op)
-			s.drop(t)
-		}
 	}
 }
 

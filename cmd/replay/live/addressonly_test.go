@@ -27,7 +27,11 @@ func onAddresses(t *testing.T, tr *trace.Trace, kind addressonly.Kind, factor fl
 // A pool without memory refuses the same allocations as a real pool, and moves about as much
 // memory.
 func TestAddressesAloneDoWhatAPoolDoes(t *testing.T) {
-	for _, name := range []string{"gnn", "gpt2", "burst"} {
+	names := []string{"gnn", "gpt2", "burst"}
+	if testing.Short() {
+		names = names[:1]
+	}
+	for _, name := range names {
 		real, tr, count := onChunks(t, name, 1.5)
 		said, m, _ := onAddresses(t, tr, addressonly.Virtual, 1.5)
 		if said.FailedAllocs != 0 || !near(float64(said.RefusalCollections), float64(real.RefusalCollections), 0.05) || !near(float64(m.Mapped()), float64(count.mapped), 0.2) {

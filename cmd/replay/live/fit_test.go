@@ -2,8 +2,12 @@ package live
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +21,15 @@ import (
 
 // near reports whether got is within a share of want.
 func near(got, want, share float64) bool { return math.Abs(got-want) <= share*want }
+
+// same fails if the JSON of a fit is not the one that it was, to the last bit. The tests of fits check that it is right too.
+func same(t *testing.T, want string, fit ...any) {
+	t.Helper()
+	text, err := json.Marshal(fit)
+	if got := fmt.Sprintf("%.4x", sha256.Sum256(text)); runtime.GOARCH == "amd64" && (err != nil || got != want) { // others round otherwise
+		t.Errorf("the fit is now %s: %s, %v", got, text, err)
+	}
+}
 
 // A fit finds the machine of made-up cycles, their noise, and their stalls of 20 ms.
 func TestFitFindsTheMachine(t *testing.T) {
@@ -40,6 +53,7 @@ func TestFitFindsTheMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	same(t, "c46eead0", m, fit)
 	if m.Stall.Share == 0 {
 		t.Fatal("no stalls")
 	}
@@ -117,7 +131,8 @@ func TestFitFindsTheSweep(t *testing.T) {
 		o.Held = 4*time.Millisecond + max(0, 64e5-o.Gap) + time.Duration(r.IntN(1e5))
 		all = append(all, o)
 	}
-	m, _, err := fitMachine(0, all)
+	m, fit, err := fitMachine(0, all)
+	same(t, "64c31dbb", m, fit)
 	if err != nil || m.Sweep.Base != 64e5 || m.Stretch != 1 || m.Start != 3e5 || !near(float64(m.Cycle(0, 0, 0)), 4e6, 0.05) {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -136,6 +151,7 @@ func TestFitFindsWhatTheGapDoes(t *testing.T) {
 		all = append(all, o)
 	}
 	m, fit, err := fitMachine(0, all)
+	same(t, "d87c8fda", m, fit)
 	if err != nil || fit.Half > 0.03 || !near(m.Settle.PerObject, 500, 0.05) {
 		t.Fatalf("%+v, %v, %v", m, fit, err)
 	}

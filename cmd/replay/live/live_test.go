@@ -104,6 +104,9 @@ func TestImpossibleLimitFailsAllocationsAndGoesOn(t *testing.T) {
 	if err != nil || got.FailedAllocs == 0 || got.FailedAllocs == 20 {
 		t.Errorf("%d failed, %v", got.FailedAllocs, err)
 	}
+	if _, err := Run(context.Background(), &trace.Trace{Events: []trace.Event{{Kind: trace.Drop, ID: 1}}}, Config{}); err == nil {
+		t.Error("an invalid recording runs")
+	}
 }
 
 func TestProgramReusesThePlacesOfDroppedObjects(t *testing.T) {

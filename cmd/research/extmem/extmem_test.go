@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,6 +60,27 @@ func TestBadArguments(t *testing.T) {
 	} {
 		if err := run(args, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)
+		}
+	}
+}
+
+// TestTables makes the table of the results again, from their runs.
+func TestTables(t *testing.T) {
+	const results = "../../../results/2026-11-26-proposal"
+	want, err := os.ReadFile(filepath.Join(results, "clients.md"))
+	dir := t.TempDir()
+	if err = errors.Join(err, os.CopyFS(dir, os.DirFS(results))); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	err = run([]string{"tables", "-o", dir}, &out)
+	if wrote, _ := os.ReadFile(filepath.Join(dir, "clients.md")); err != nil || out.String() != string(want) || string(wrote) != string(want) {
+		t.Errorf("%v, now\n%s\nwrote\n%s", err, &out, wrote)
+	}
+	for text, want := range map[string]string{"client,way\n": "runs.csv:1: want columns", "client,way,mean_mib,cpu_s\na,told,1,2\na,told,x,2\n": "runs.csv:3: ", "a,\"": "runs.csv: parse error"} {
+		os.WriteFile(filepath.Join(dir, "runs.csv"), []byte(text), 0o644)
+		if err := run([]string{"tables", "-o", dir}, &out); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package session
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -45,46 +44,5 @@ func TestLoad(t *testing.T) {
 		if _, err := s.Sweep(Setting{}, nil, nil); !errors.Is(err, errNothing) {
 			t.Errorf("replays nothing: %v", err)
 		}
-	}
-}
-
-// The page shows each policy at the limit that is chosen, the least lost first and with memory at
-// its price; results that are known are not run again.
-func TestViewAndRun(t *testing.T) {
-	var text strings.Builder
-	text.WriteString(memory[:strings.Index(memory, "0 alloc")])
-	for i := range 100 {
-		for _, line := range []string{"000 alloc", "500 drop"} {
-			text.WriteString(strings.NewReplacer("#", string(rune('0'+i/10))+string(rune('0'+i%10)), "LINE", line).Replace("9#LINE id=1# bytes=1048576 space=device0\n"))
-		}
-	}
-	s, _, err := opened(t, text.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	q := Setting{Policies: []string{"never", "periodic:1us", "pacer", "optimum-overlap"}, Limits: []string{"2x", "200x"}, Limit: 0, Cycle: "1us", Ladder: "2x"}
-	var shares []float64
-	known, err := s.Sweep(q, nil, func(share float64) { shares = append(shares, share) })
-	if !slices.IsSorted(shares) || len(shares) != 8 || shares[7] != 1 {
-		t.Errorf("shares done: %v", shares)
-	}
-	if err != nil || len(known) != 8 || known[0].RefusalCollections == 0 || known[4].RefusalCollections > 0 {
-		t.Fatalf("%+v, %v", known, err)
-	}
-	p, err := s.View(q, known, 0)
-	if err != nil || len(p.Table) != 5 || p.Table[1][0] != "optimum-overlap" || !strings.Contains(p.Verdict, " loses least: ") || !strings.Contains(p.Beside, "imit of 2x") || len(p.Charts) != len(p.Figures) {
-		t.Errorf("%+v, %v", p, err)
-	}
-	q.Limit = 1
-	if dear, err := s.View(q, nil, 1e6); err != nil || !strings.Contains(dear.Verdict, "memory at its price") || strings.HasPrefix(dear.Verdict, "never") {
-		t.Errorf("%+v, %v", dear.Verdict, err)
-	}
-	shown, err := s.Run(q, 10)
-	if err != nil || len(shown.Results) != 4 || !slices.Equal(shown.Results, known[4:]) || len(shown.Recording.Runs) != 4 {
-		t.Errorf("%+v, %v", shown, err)
-	}
-	q.Policies = []string{"cudjl"}
-	if _, err := s.Run(q, 10); err == nil {
-		t.Error("an unknown policy runs")
 	}
 }
