@@ -162,6 +162,18 @@ func TestAReleaseComesAfterFinalizers(t *testing.T) {
 		if sleep(10 * ms); released != 2 || live(w.c) != 0 {
 			w.Errorf("released %d", released)
 		}
+		for range 20 {
+			own(w.c, new(boxed), 10, func() { time.Sleep(90 * ms) })
+		}
+		w.collect()
+		sleep(2 * time.Second)
+		own(w.c, new(boxed), 10, func() {})
+		w.e.finalizers(30, 20)
+		if w.collect(); w.c.Stats().Failures != 1 {
+			w.Errorf("after long releases, finalizers that are due are said to block at once: %v", w.c.Err())
+		}
+		w.e.finalizers(30, 30)
+		sleep(10 * ms)
 		kept := new(boxed)
 		if h := gc.Count(w.c, kept, 7); w.collect().Freed != 0 || live(w.c) != 7 || !h.Release() || h.Release() || live(w.c) != 0 {
 			w.Error("Count does not last until Release")
@@ -450,7 +462,11 @@ func TestAQuietProgramGetsOneCycle(t *testing.T) {
 		inBubble(t, cfg, policy.MustParse(test.rule).New(), func(w *world) {
 			kept := []*boxed{new(boxed), new(boxed), new(boxed)}
 			for i := range uint64(3) {
-				own(w.c, kept[i], 1<<20, func() {})
+				if i == 1 {
+					w.c.Account(1 << 20)
+				} else {
+					own(w.c, kept[i], 1<<20, func() {})
+				}
 				time.Sleep(cfg.Idle - ms)
 				if n := total(w.c); n != i*test.want {
 					w.Errorf("%s: %d cycles while the program is at work", test.rule, n)

@@ -317,6 +317,10 @@ func TestCyclesOfAGaugeHaveARate(t *testing.T) {
 			t.Fatalf("two within %v", d)
 		}
 	}
+	l = newLibrary(500 * mib)
+	l.busy, l.work = 0, 10*ms
+	l.run(20*time.Second, 64<<10, 1)
+	between(t, "cycles of an idle program, which may take 0.02/64 of 100 s", l.run(100*time.Second, 1<<10, 1), 1, 5)
 }
 
 // TestAboveItsLimit: a gauge asks at once, until cycles have been in vain.

@@ -130,6 +130,17 @@ func TestAWakeLevelIsKept(t *testing.T) {
 	}
 }
 
+// TestAWakeLevelBesideAMemoryWithoutLimit is the same for all, because no pressure is known.
+func TestAWakeLevelBesideAMemoryWithoutLimit(t *testing.T) {
+	d := newDriver(t, uncapped, policy.Skip)
+	d.p.Wake = 50 * mib
+	a, b := d.add(pressure.Device(0), 0), d.add(pressure.Device(1), 100)
+	a.put(mib)
+	if d.allocate(a, 1); d.g.Top != &a.Memory || a.Wake != 50*mib || b.Wake != 50*mib {
+		t.Errorf("wakes at %d and %d", a.Wake, b.Wake)
+	}
+}
+
 // TestPartsOfOneMemory: what libraries count and what a gauge reads of the host are one memory to the policy, which has grown as much as
 // the part that grew most.
 func TestPartsOfOneMemory(t *testing.T) {
