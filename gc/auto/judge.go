@@ -44,6 +44,7 @@ const (
 // the memory of a server that rises and falls with its load would seem to grow.
 type scale struct {
 	every   int // readings in a bucket
+	start   int // readings at the start of the program: a window that holds one has bounds four times as high
 	least   int64
 	share   float64 // of the level
 	in      []reading
@@ -63,10 +64,11 @@ type judge struct {
 	stands [2]int // readings in a row in which a queue had entries and none ran
 }
 
-// newJudge returns a judge that has seen nothing. Over 12 s growth must be larger than over 96 s,
-// because libraries fill caches when a program starts: libvips takes 150 MiB under load.
+// newJudge returns a judge that has seen nothing. At the start of a program more growth is needed,
+// because libraries fill caches then: under load, libvips takes 200 MiB in the first 12 s, and 70 to
+// 95 MiB more in the next minutes.
 func newJudge() *judge {
-	return &judge{scales: []*scale{{every: 1, least: 2 * large, share: 0.05}, {every: 8, least: large / 2, share: 0.1}, {every: 64, least: large, share: 0.2}}}
+	return &judge{scales: []*scale{{every: 1, start: 12, least: 2 * large, share: 0.05}, {every: 8, start: 96, least: large, share: 0.1}, {every: 64, start: 96, least: large, share: 0.2}}}
 }
 
 // see judges the process after one more reading. Held is above 0 when memory outside the Go heap
@@ -177,10 +179,13 @@ func (s *scale) rise(before *int64, of func(reading) int64) int64 {
 			low[p] = of(r)
 		}
 	}
-	all := low[2] - low[0]
+	all, bound := low[2]-low[0], max(s.least, int64(s.share*float64(low[2])))
+	if s.n < s.start+window*s.every {
+		bound *= 4
+	}
 	was := *before
 	*before = max(was-was/256, low[0])
-	if all < max(s.least, int64(s.share*float64(low[2]))) || low[2] <= was || min(low[1]-low[0], low[2]-low[1]) < all/4 {
+	if all < bound || low[2] <= was || min(low[1]-low[0], low[2]-low[1]) < all/4 {
 		return 0
 	}
 	return all

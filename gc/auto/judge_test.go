@@ -45,6 +45,7 @@ func TestGrowth(t *testing.T) {
 		period  int64 // s, of the sawtooth of garbage
 		height  int64 // MiB
 		fall    int64 // s, after which the level is back at base
+		until   int64 // s, after which the level stays; 0 = it does not
 		idle    bool  // no cycle runs
 		early   bool  // cycles run in the first 8 s alone
 		futile  int64 // 1: cycles are in vain, n: the last of n readings says so
@@ -53,30 +54,39 @@ func TestGrowth(t *testing.T) {
 		want    string
 		level   string
 	}{
-		"fast":                          {seconds: 12, rate: 20 << 10, want: verdict.OutsideGrowth, level: verdict.Bad},
-		"too soon":                      {seconds: 11, rate: 20 << 10},
-		"caches of 120 MiB fill in 8 s": {seconds: 12, rate: 15 << 10, base: 10},
-		"128 MiB in 8 s":                {seconds: 12, rate: 16 << 10, base: 10, want: verdict.OutsideGrowth, level: verdict.Bad},
+		"fast":                          {seconds: 24, rate: 20 << 10, want: verdict.OutsideGrowth, level: verdict.Bad},
+		"too soon":                      {seconds: 23, rate: 20 << 10},
+		"very fast":                     {seconds: 12, rate: 64 << 10, want: verdict.OutsideGrowth, level: verdict.Bad},
+		"very fast, too soon":           {seconds: 11, rate: 64 << 10},
+		"fast from the start":           {seconds: 12, rate: 63 << 10},
+		"caches fill in the first 14 s": {seconds: 24, rate: 20 << 10, until: 14},
+		"120 MiB in 8 s":                {seconds: 24, rate: 15 << 10, base: 10},
+		"128 MiB in 8 s":                {seconds: 24, rate: 16 << 10, base: 10, want: verdict.OutsideGrowth, level: verdict.Bad},
 		"to a level that it has had":    {seconds: 42, rate: 16 << 10, base: 10, fall: 28},
 		"above the levels before":       {seconds: 62, rate: 16 << 10, base: 10, fall: 28, want: verdict.OutsideGrowth, level: verdict.Bad},
-		"below a twentieth":             {seconds: 12, rate: 5 << 10, base: 1000},
-		"a tenth in 64 s":               {seconds: 96, rate: 2 << 10, base: 1000, want: verdict.OutsideGrowth, level: verdict.Watch},
-		"a fifth in 512 s":              {seconds: 768, rate: 600, base: 1000, want: verdict.OutsideGrowth, level: verdict.Watch},
+		"below a twentieth":             {seconds: 24, rate: 5 << 10, base: 1000},
+		"64 MiB in 64 s":                {seconds: 192, rate: 1 << 10, base: 10, want: verdict.OutsideGrowth, level: verdict.Bad},
+		"60 MiB in 64 s":                {seconds: 192, rate: 960, base: 10},
+		"a tenth in 64 s":               {seconds: 192, rate: 2 << 10, base: 700, want: verdict.OutsideGrowth, level: verdict.Watch},
+		"a fifth in 512 s":              {seconds: 896, rate: 600, base: 1000, want: verdict.OutsideGrowth, level: verdict.Watch},
 		"a hundredth":                   {seconds: 2000, rate: 20, base: 1000},
-		"nobody collects":               {seconds: 15, rate: 20 << 10, idle: true},
-		"nobody collects any more":      {seconds: 15, rate: 20 << 10, early: true},
-		"cycles are in vain":            {seconds: 96, rate: 2 << 10, base: 1000, idle: true, futile: 1, want: verdict.OutsideGrowth, level: verdict.Watch},
-		"in vain one second in eight":   {seconds: 96, rate: 2 << 10, base: 1000, idle: true, futile: 8},
-		"doubles in 250 s":              {seconds: 96, rate: 4 << 10, base: 616, want: verdict.OutsideGrowth, level: verdict.Bad},
-		"beside garbage":                {seconds: 20, rate: 20 << 10, period: 3, height: 200, want: verdict.OutsideGrowth, level: verdict.Bad},
+		"nobody collects":               {seconds: 27, rate: 20 << 10, idle: true},
+		"nobody collects any more":      {seconds: 27, rate: 20 << 10, early: true},
+		"cycles are in vain":            {seconds: 192, rate: 2 << 10, base: 700, idle: true, futile: 1, want: verdict.OutsideGrowth, level: verdict.Watch},
+		"in vain one second in eight":   {seconds: 192, rate: 2 << 10, base: 700, idle: true, futile: 8},
+		"doubles in 250 s":              {seconds: 192, rate: 4 << 10, base: 232, want: verdict.OutsideGrowth, level: verdict.Bad},
+		"beside garbage":                {seconds: 32, rate: 20 << 10, period: 3, height: 200, want: verdict.OutsideGrowth, level: verdict.Bad},
 		"garbage alone":                 {seconds: 500, period: 3, height: 200, base: 10},
-		"Go":                            {seconds: 12, rate: 20 << 10, golang: true, want: verdict.GoGrowth, level: verdict.Bad},
-		"garbage of Go before a cycle ": {seconds: 12, rate: 20 << 10, golang: true, garbage: true},
+		"Go":                            {seconds: 24, rate: 20 << 10, golang: true, want: verdict.GoGrowth, level: verdict.Bad},
+		"garbage of Go before a cycle ": {seconds: 24, rate: 20 << 10, golang: true, garbage: true},
 	} {
 		j := newJudge()
 		var f gc.Finding
 		for s := range c.seconds {
 			level := c.base*mib + s*c.rate<<10
+			if c.until > 0 {
+				level = min(level, c.base*mib+c.until*c.rate<<10)
+			}
 			if c.fall > 0 && s >= c.fall {
 				level -= c.fall * c.rate << 10
 			}
