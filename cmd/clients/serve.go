@@ -102,12 +102,10 @@ func (b bed) serve(r run, p program, cpus string, done func(run)) error {
 		return err
 	}
 	defer log.Close()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freePorts()
 	if err != nil {
 		return err
 	}
-	port := free.Addr().(*net.TCPAddr).Port
-	free.Close()
 	lib := filepath.Join(b.bundle, "lib")
 	suffix, variables, _ := strings.Cut(r.way, "+")
 	fill := strings.NewReplacer("{port}", strconv.Itoa(port), "{next}", strconv.Itoa(port+1), "{dir}", dir, "{bundle}", b.bundle)
@@ -133,6 +131,24 @@ func (b bed) serve(r run, p program, cpus string, done func(run)) error {
 	cmd.Process.Signal(syscall.SIGTERM)
 	defer time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() }).Stop()
 	return cmp.Or(err, cmd.Wait())
+}
+
+// freePorts returns a free port that another free one follows.
+func freePorts() (port int, err error) {
+	for range 20 {
+		var first, second net.Listener
+		if first, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			break
+		}
+		port = first.Addr().(*net.TCPAddr).Port
+		second, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+1))
+		first.Close()
+		if err == nil {
+			second.Close()
+			break
+		}
+	}
+	return port, err
 }
 
 var client = http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
