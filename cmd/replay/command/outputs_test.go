@@ -161,9 +161,10 @@ var made = map[string]func(w io.Writer){
 	},
 	"(simulated)": func(w io.Writer) {
 		var out, told bytes.Buffer
-		run(context.Background(), wordsOf("live steps.txt --speed 0 --ballast 0 --touch 0 --scale 4 --machine machine.json --measure 0 --policy cudajl --limit 1.2x --json"), &out, &told)
-		_, simulated, _ := strings.Cut(out.String(), "\n")
-		fmt.Fprint(w, simulated, &told)
+		for _, how := range []string{"cudajl", "cudajl:overlap=true", "cudajl:overlap=true --compute --waits elastic"} {
+			run(context.Background(), wordsOf("live steps.txt --speed 0 --ballast 0 --touch 0 --scale 4 --machine machine.json --measure 0 --limit 1.2x --json --policy "+how), &out, &told)
+		}
+		fmt.Fprint(w, regexp.MustCompile(`(?m)^.*"reserved_bytes.*\n`).ReplaceAllString(out.String(), ""), &told)
 	},
 	"(machine)": func(w io.Writer) {
 		m, fit := &sim.Machine{About: "made up", Start: 1e6, Mark: sim.Linear{Base: 2e6, PerObject: 3, PerGiB: 4}, Sweep: sim.Linear{Base: 5e6}, Settle: sim.Linear{PerObject: 6, PerGiB: 7}, Ladder: 8e6, Map: sim.Linear{Base: 9, PerObject: 10},
