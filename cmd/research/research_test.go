@@ -37,6 +37,7 @@ func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	other := filepath.Join(dir, "other")
 	os.WriteFile(other, []byte("eagergc trace 1\nmeta \"source\" \"heaptrack\"\n5 alloc id=1 bytes=9\n6 alloc id=2 bytes=7 space=device0\n7 sync duration=1\n7 alloc id=3 bytes=5\n9 drop id=1 bytes=9\n12 mark\n"), 0o644)
+	os.WriteFile(filepath.Join(dir, "bad"), []byte("eagergc trace 1\n0 drop id=1 bytes=1\n"), 0o644)
 	var out, log bytes.Buffer
 	for _, args := range [][]string{{"-o", dir, "gp", "mlp", "query", "dense", other}, {"array", "query", other}} {
 		if err := run(append([]string{"corpus"}, args...), &out, &log); err != nil {
@@ -55,6 +56,7 @@ func TestRun(t *testing.T) {
 		"no such file":     {"corpus", "nowhere.arrows"},
 		"at least three":   {"corpus", "gp"},
 		"not defined: -oo": {"corpus", "-oo"},
+		"bad: ":            {"corpus", filepath.Join(dir, "bad"), "gp", "mlp"},
 		"not a directory":  {"corpus", "-o", filepath.Join(other, "x"), "gp", "mlp", "query"},
 	} {
 		if err := run(args, &out, &log); err == nil || !strings.Contains(err.Error(), want) {

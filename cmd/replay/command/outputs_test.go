@@ -162,7 +162,7 @@ var made = map[string]func(w io.Writer){
 	"(simulated)": func(w io.Writer) {
 		var out, told bytes.Buffer
 		for _, how := range []string{"cudajl", "cudajl:overlap=true", "cudajl:overlap=true --compute --waits elastic"} {
-			run(context.Background(), wordsOf("live steps.txt --speed 0 --ballast 0 --touch 0 --scale 4 --machine machine.json --measure 0 --limit 1.2x --json --policy "+how), &out, &told)
+			run(context.Background(), wordsOf("live steps.txt --speed 0 --ballast 0 --touch 0 --scale 3 --machine machine.json --measure 0 --limit 1.2x --json --policy "+how), &out, &told)
 		}
 		fmt.Fprint(w, regexp.MustCompile(`(?m)^.*"reserved_bytes.*\n`).ReplaceAllString(out.String(), ""), &told)
 	},
