@@ -150,7 +150,7 @@ var made = map[string]func(w io.Writer){
 	"(live)": func(w io.Writer) {
 		r := live.Report{Result: sim.Result{Trace: "t", Policy: "p", LimitFactor: 1.5, LimitBytes: 3000, Cycle: 4e6, Ladder: 5, Collections: 6, RefusalCollections: 7, FailedAllocs: 8, ExposedPause: 9e6, MaxPause: 10e6,
 			GCBusy: 11e6, PeakLive: 12e3, MeanLive: 13e3, MeanGarbage: 14e3, Span: 15e6, Elapsed: 16e6}, Natural: 17, Late: 18e6, Reserved: 19e3, Work: live.Work{Alone: 20, LostAlone: 1, Beside: 22, LostBeside: 12, Overlap: 24}, Stats: gc.Stats{Slowdown: 0.26}}
-		log := &sim.Log{Pauses: []sim.Pause{{Length: 27e6}, {Length: 28e6}}}
+		log := &sim.Log{Pauses: append(slices.Repeat([]sim.Pause{{Length: 27e6}}, 150), sim.Pause{Length: 28e6})}
 		other := newLiveRun(sim.Result{Trace: "s", Policy: "sim:p", LimitFactor: 2, Collections: 30, RefusalCollections: 31, FailedAllocs: 32, ExposedPause: 33e6, PeakLive: 34e3, Elapsed: 35e6}, log)
 		other.Pace = 1.25
 		for _, s := range []*liveRun{nil, other} {

@@ -139,7 +139,7 @@ const fakeGo = `#!/bin/sh
 [ "$1" = "$BROKEN" ] && exit 1
 overlay=${GOFLAGS%% -mod*} overlay=${overlay#-overlay=}
 case $1 in
-env | list) exec echo "$HERE" ;;
+env | list) exec echo "$HERE$BROKEN" ;;
 build) overlay=$3 ;;
 esac
 { echo "$@" "$GOFLAGS"; cd "$(dirname "$overlay")" && tail -n +1 *; } >>"$HERE/log"
@@ -194,7 +194,7 @@ func TestMeasures(t *testing.T) {
 	if got := fmt.Sprintf("%.4x", sha256.Sum256([]byte(all))); got != "946044ea" {
 		t.Errorf("the digest is %s of\n%s", got, all)
 	}
-	for _, c := range []string{"env build", "build build", "env clients -o " + here, "list clients -o " + here, " clients -o " + here + "/go/x", "env ring", "list ring", "build ring", "-tell ring", " ring -rounds 1 -o " + here + "/go"} {
+	for _, c := range []string{"env build", "build build", "/x build -o " + here + "/p", "env clients -o " + here, "list clients -o " + here, " clients -o " + here + "/go/x", "env ring", "list ring", "build ring", "-tell ring", " ring -rounds 1 -o " + here + "/go"} {
 		broken, args, _ := strings.Cut(c, " ")
 		t.Setenv("BROKEN", broken)
 		if err := run(strings.Fields(args), io.Discard); err == nil {
