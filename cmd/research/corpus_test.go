@@ -41,17 +41,3 @@ func TestCardOfAToy(t *testing.T) {
 		t.Errorf("the least limit is %v of the peak", x)
 	}
 }
-
-func TestComponentsOfALine(t *testing.T) {
-	var cards []card
-	for i := range 3 {
-		v := make([]float64, len(statistics))
-		v[0] = 5 // the same for all
-		v[2], v[7] = float64(i), float64(10*i)
-		cards = append(cards, card{Values: v})
-	}
-	at, weights, share, err := components(cards)
-	if err != nil || !near(share[0], 1) || !near(at[2][0], math.Sqrt2) || !near(at[1][0], 0) || !near(weights[7][0], math.Sqrt2/2) || weights[0][0] != 0 {
-		t.Errorf("%v, %v, %v, %v", at, weights, share, err)
-	}
-}

@@ -150,7 +150,7 @@ var made = map[string]func(w io.Writer){
 	"(live)": func(w io.Writer) {
 		r := live.Report{Result: sim.Result{Trace: "t", Policy: "p", LimitFactor: 1.5, LimitBytes: 3000, Cycle: 4e6, Ladder: 5, Collections: 6, RefusalCollections: 7, FailedAllocs: 8, ExposedPause: 9e6, MaxPause: 10e6,
 			GCBusy: 11e6, PeakLive: 12e3, MeanLive: 13e3, MeanGarbage: 14e3, Span: 15e6, Elapsed: 16e6}, Natural: 17, Late: 18e6, Reserved: 19e3, Work: live.Work{Alone: 20, LostAlone: 1, Beside: 22, LostBeside: 12, Overlap: 24}, Stats: gc.Stats{Slowdown: 0.26}}
-		log := &sim.Log{Pauses: []sim.Pause{{Length: 27e6}, {Length: 28e6}}}
+		log := &sim.Log{Pauses: append(slices.Repeat([]sim.Pause{{Length: 27e6}}, 150), sim.Pause{Length: 28e6})}
 		other := newLiveRun(sim.Result{Trace: "s", Policy: "sim:p", LimitFactor: 2, Collections: 30, RefusalCollections: 31, FailedAllocs: 32, ExposedPause: 33e6, PeakLive: 34e3, Elapsed: 35e6}, log)
 		other.Pace = 1.25
 		for _, s := range []*liveRun{nil, other} {
@@ -161,9 +161,10 @@ var made = map[string]func(w io.Writer){
 	},
 	"(simulated)": func(w io.Writer) {
 		var out, told bytes.Buffer
-		run(context.Background(), wordsOf("live steps.txt --speed 0 --ballast 0 --touch 0 --scale 4 --machine machine.json --measure 0 --policy cudajl --limit 1.2x --json"), &out, &told)
-		_, simulated, _ := strings.Cut(out.String(), "\n")
-		fmt.Fprint(w, simulated, &told)
+		for _, how := range []string{"cudajl", "cudajl:overlap=true", "cudajl:overlap=true --compute --waits elastic"} {
+			run(context.Background(), wordsOf("live steps.txt --speed 0 --ballast 0 --touch 0 --scale 3 --machine machine.json --measure 0 --limit 1.2x --json --policy "+how), &out, &told)
+		}
+		fmt.Fprint(w, regexp.MustCompile(`(?m)^.*"reserved_bytes.*\n`).ReplaceAllString(out.String(), ""), &told)
 	},
 	"(machine)": func(w io.Writer) {
 		m, fit := &sim.Machine{About: "made up", Start: 1e6, Mark: sim.Linear{Base: 2e6, PerObject: 3, PerGiB: 4}, Sweep: sim.Linear{Base: 5e6}, Settle: sim.Linear{PerObject: 6, PerGiB: 7}, Ladder: 8e6, Map: sim.Linear{Base: 9, PerObject: 10},
