@@ -125,7 +125,7 @@ const ofPyTorch = "This is a recording of PyTorch, which counts references and n
 // conditions. With byCycle it also answers the question for cycles a third and three times as
 // long, since the advice depends most on their length.
 func adviseOn(cmd *cobra.Command, q experiment.Question, byCycle bool) (*experiment.Advice, table, error) {
-	bar := newProgress(cmd.ErrOrStderr(), "advising on "+recording.Plain(q.Workload.Name))
+	bar := newProgress(cmd, "advising on "+recording.Plain(q.Workload.Name))
 	defer bar.stop()
 	parts := 1
 	if byCycle {
@@ -186,7 +186,7 @@ func threeDigits(d time.Duration) time.Duration {
 
 // measureCycle measures the length of a cycle here, and describes it.
 func measureCycle(cmd *cobra.Command, heap int64) (sim.Cost, string, error) {
-	bar := newProgress(cmd.ErrOrStderr(), "measuring the length of a cycle")
+	bar := newProgress(cmd, "measuring the length of a cycle")
 	m, fit, err := live.Calibrate(cmd.Context(), live.Calibration{Heap: heap, Memory: live.Memory{Direct: true}, Time: 2 * time.Second})
 	bar.stop()
 	if err != nil {

@@ -81,7 +81,7 @@ run meanwhile that does not run beside the app.`,
 			}
 			defer func() { err = errors.Join(err, closing()) }()
 			cal.Memory = mem.Memory
-			bar := newProgress(cmd.ErrOrStderr(), fmt.Sprintf("measuring cycles for %v, longer on a busy machine", cal.Time))
+			bar := newProgress(cmd, fmt.Sprintf("measuring cycles for %v, longer on a busy machine", cal.Time))
 			m, fit, err := live.Calibrate(cmd.Context(), cal)
 			bar.stop()
 			if err != nil {

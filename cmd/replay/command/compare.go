@@ -74,7 +74,7 @@ Without --policies it replays
 
 // runGrid runs a grid and shows its progress.
 func runGrid(cmd *cobra.Command, g *experiment.Grid) error {
-	bar := newProgress(cmd.ErrOrStderr(), "replaying "+chart.Counted(g.Len(), "run"))
+	bar := newProgress(cmd, "replaying "+chart.Counted(g.Len(), "run"))
 	defer bar.stop()
 	return g.Run(cmd.Context(), bar.done)
 }

@@ -48,7 +48,7 @@ Formats:
 			}
 			// An import is one pass: garbage costs memory here, collections cost little.
 			debug.SetGCPercent(50)
-			bar := newProgress(cmd.ErrOrStderr(), "importing "+recording.Plain(args[0]))
+			bar := newProgress(cmd, "importing "+recording.Plain(args[0]))
 			t, err := openTrace(args[0], from, bar.done)
 			bar.stop()
 			switch {

@@ -48,7 +48,7 @@ has written elsewhere.`,
 			if at, err := netip.ParseAddrPort(address); err != nil || !at.Addr().IsLoopback() {
 				return fmt.Errorf("--listen %s: want an address of this machine, such as 127.0.0.1:8080", address)
 			}
-			bar := newProgress(cmd.ErrOrStderr(), "building the simulator for the browser")
+			bar := newProgress(cmd, "building the simulator for the browser")
 			b, err := buildLab(cmd.Context())
 			bar.stop()
 			if err != nil {

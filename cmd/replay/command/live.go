@@ -165,7 +165,7 @@ func runLive(cmd *cobra.Command, t *trace.Trace, cfg live.Config, record string)
 		cfg.Recorder = recorder
 		defer func() { err = errors.Join(err, recorder.Close()) }()
 	}
-	bar := newProgress(cmd.ErrOrStderr(), "running "+t.Name)
+	bar := newProgress(cmd, "running "+t.Name)
 	cfg.Progress = bar.done
 	r, err = live.Run(cmd.Context(), t, cfg)
 	bar.stop()

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/eagergc/eagergc/cmd/replay/chart"
@@ -25,10 +26,10 @@ type progress struct {
 	ended    chan struct{}
 }
 
-// newProgress starts to show a job. Call stop at the end of the job.
-func newProgress(stderr io.Writer, what string) *progress {
-	p := &progress{w: stderr, what: what, start: time.Now(), end: make(chan struct{}), ended: make(chan struct{})}
-	if f, ok := stderr.(*os.File); ok {
+// newProgress starts to show a job of cmd, on its standard error. Call stop at the end of the job.
+func newProgress(cmd *cobra.Command, what string) *progress {
+	p := &progress{w: cmd.ErrOrStderr(), what: what, start: time.Now(), end: make(chan struct{}), ended: make(chan struct{})}
+	if f, ok := p.w.(*os.File); ok {
 		p.terminal = term.IsTerminal(int(f.Fd()))
 	}
 	go p.show()
