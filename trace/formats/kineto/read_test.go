@@ -227,6 +227,8 @@ func TestHowFarTheDeviceIsAhead(t *testing.T) {
 		"launch 8 4050", "job 8 4060 4110", "launch 9 4100", "job 9 4110 4200", "launch 10 4150", "job 10 4310 4500", "wait 4250 4500",
 		// Two jobs of one launch: the second one was queued for 10 us.
 		"launch 11 5000", "job 11 5010 5020", "job 11 5020 5100", "wait 5010 5200",
+		// Two streams: job 12 begins last though it is launched first, and absorbs nothing.
+		"launch 12 6000", "launch 13 6010", "job 13 6020 6100", "job 12 6050 6200", "wait 6030 6300",
 	}
 	for range 2 {
 		tr := mustRead(t, []byte(profileOf(lines...)))
@@ -236,7 +238,7 @@ func TestHowFarTheDeviceIsAhead(t *testing.T) {
 				got = append(got, fmt.Sprintf("%d: %v", e.Time/1000, e.Duration))
 			}
 		}
-		if text := strings.Join(got, ", "); text != "100: 0s, 100: 80µs, 120: 160µs, 140: 350µs, 790: 105µs, 4050: 110µs, 4100: 150µs, 4150: 250µs, 5000: 10µs, 5000: 190µs" {
+		if text := strings.Join(got, ", "); text != "100: 0s, 100: 80µs, 120: 160µs, 140: 350µs, 790: 105µs, 4050: 110µs, 4100: 150µs, 4150: 250µs, 5000: 10µs, 5000: 190µs, 6010: 270µs" {
 			t.Errorf("%s", text)
 		}
 		slices.Reverse(lines) // a file need not be in order
