@@ -121,9 +121,10 @@ func TestEvents(t *testing.T) {
 3000 release bytes=2097152 space=device0
 5000 reserve bytes=4194304 space=device0
 6000 alloc id=3 bytes=10 space=device0`, map[string]string{"live_before_objects": "0"}},
-		// Without free_requested (skip_actions), free_completed says when objects died.
-		"skipped actions": {pickled(snap(nil,
+		// Without free_requested (skip_actions), free_completed says when objects died. A block that waits to be freed is not in use.
+		"skipped actions": {pickled(snap(list{segmentOf(0, 1<<16, 4096, blockOf(1<<16, 100, "active_pending_free"))},
 			newest(entryOf("free_completed", 4096, 512, 10)), newest(entryOf("alloc", 8192, 1024, 20)), newest(entryOf("free_completed", 8192, 1024, 30)))), `
+0 reserve bytes=4096 space=device0
 0 alloc id=1 bytes=1024 space=device0
 10000 drop id=1 bytes=1024 space=device0`, map[string]string{"live_before_objects": "0"}},
 		// With it, free_completed says nothing, neither of a known address nor of an unknown one.
