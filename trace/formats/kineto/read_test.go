@@ -3,10 +3,12 @@ package kineto
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -244,4 +246,40 @@ func TestHowFarTheDeviceIsAhead(t *testing.T) {
 		slices.Reverse(lines) // a file need not be in order
 	}
 	checkEvents(t, mustRead(t, []byte(profileOf("launch 1 100", "wait 160 510"))), `0 sync space=device0 duration=350000 stream=1`) // without jobs nothing is known
+}
+
+// TestDrawnProfiles: the digest of what 300 drawn profiles become. Another one means that a trace differs, or an error: print each text before and
+// after the change.
+func TestDrawnProfiles(t *testing.T) {
+	r, sum := rand.New(rand.NewPCG(1, 0)), sha256.New()
+	pick := func(list string) string { all := strings.Split(list, ","); return all[r.IntN(len(all))] }
+	for range 300 {
+		var events []string
+		var live []int
+		devices, first, total := 1+r.IntN(3), r.IntN(2), pick(",Total Allocated")
+		for i := range 40 {
+			name := pick("[memory],[memory],[memory],[OutOfMemory],k,k,k,k,k,k,k,k,k,k,cudaStreamSynchronize,cudaDeviceSynchronize,cudaEventSynchronize,hipStreamSynchronize,hipDeviceSynchronize,hipEventSynchronize")
+			addr, bytes, at := i, 1+r.IntN(900), 8*i+r.IntN(60)
+			if name == "[memory]" {
+				at = 8 * i
+				if n := len(live); r.IntN(6) == 0 {
+					bytes = -bytes // was there before
+				} else if n > 0 && r.IntN(2) == 0 {
+					addr, bytes, live = live[n-1], -bytes, live[:n-1]
+				} else {
+					live = append(live, addr)
+				}
+			}
+			events = append(events, fmt.Sprintf(`{"ph":%q,"cat":%q,"name":%q,"tid":%d,"ts":%d,%q:%d,"args":{%q:%d,"Device Id":%d,"Device Type":%s,"Addr":%d,"Bytes":%d,"Total Reserved":%d,%q:99999}}`,
+				pick("X,X,X,i"), pick("user_annotation,cuda_runtime,cuda_driver,hip_runtime,hip_driver,kernel,kernel,gpu_memcpy,gpu_memset,cpu"), name, r.IntN(3), at, []string{"dur", "x"}[r.IntN(99)/98], r.IntN(60)*(1+r.IntN(2)*9),
+				pick("correlation,correlation,correlation,x"), r.IntN(9), first+addr%devices, pick("1,1,1,1,1,1,1,0"), uint64(addr)<<58, bytes, r.IntN(3)<<20, total))
+		}
+		tr, err := Read(strings.NewReader("[" + strings.Join(events, ",") + "]"))
+		if fmt.Fprintln(sum, err); err == nil {
+			fmt.Fprintln(sum, tr.Meta, recording.WriteText(sum, tr))
+		}
+	}
+	if got := fmt.Sprintf("%x", sum.Sum(nil)[:8]); got != "8eb5d476ca4a8435" {
+		t.Errorf("digest %s", got)
+	}
 }
