@@ -2,7 +2,9 @@ package torchsnap
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -210,7 +212,7 @@ func TestBadInput(t *testing.T) {
 		{[]byte("\x80\x04}."), "not a memory snapshot"},
 		{of(), "empty trace"},
 		{of(alloc, entryOf("alloc", 1024, 0, us)), "device 0, entry 1: alloc: size 0 is not in"},
-		{of(entryOf("free_requested", 1024, -5, us)), "size -5 is not in"},
+		{of(entryOf("free_requested", 1024, raw("\x8a\x01\xfb"), us)), "size -5 is not in"},
 		{of(entryOf("alloc", 1024, 1<<62, us)), "size 4611686018427387904 is not in"},
 		{of(entryOf("alloc", 1024, raw("\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x01"), us)), "size is beyond 64 bits"},
 		{of(entryOf("alloc", 1024, "12", us)), "size is no integer"},
@@ -259,5 +261,47 @@ func TestLongList(t *testing.T) {
 	tr := mustRead(t, pickled(snap(list{}, entries...)))
 	if got := tallyOf(t, tr, pressure.Device(0)); got.Drops != 1 {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestDrawnSnapshots: the digest of what 600 drawn snapshots become. Another one means that a trace differs, or an error: print each text before and
+// after the change.
+func TestDrawnSnapshots(t *testing.T) {
+	r, sum := rand.New(rand.NewPCG(1, 0)), sha256.New()
+	pick := func(list string) string { all := strings.Split(list, ","); return all[r.IntN(len(all))] }
+	for range 600 {
+		var segments, traces, notes list
+		for device := range 1 + r.IntN(3) {
+			var entries list
+			now := 100 + r.IntN(20)
+			for range r.IntN(12) {
+				now += r.IntN(9)
+				e := entryOf(pick("alloc,alloc,alloc,free_requested,free_completed,segment_alloc,segment_map,segment_free,segment_unmap,oom,snapshot,workspace_snapshot,empty_cache,user_defined"), r.IntN(25), 1+r.IntN(900), now)
+				e[3].value = any(raw("J\xfe\xff\x01\x00"))
+				if r.IntN(2) == 0 {
+					e[3].value = r.IntN(3)
+				}
+				entries = append(entries, e)
+				notes = append(notes, dict{{"stage", pick("START,END")}, {"name", pick("a,b")}, {pick("device,x"), r.IntN(2)}, {pick("time_us,time_us,x"), now + r.IntN(30) - 15}})
+			}
+			var blocks []any
+			for range r.IntN(4) {
+				b := blockOf(30+r.IntN(900), 1+r.IntN(900), pick("active_allocated,active_allocated,inactive,active_pending_free"))
+				b[2].key = pick("requested_size,x")
+				blocks = append(blocks, b)
+			}
+			s := segmentOf(device, 0, 1<<12, blocks...)
+			s[3].value = r.IntN(3)
+			segments, traces = append(segments, s), append(traces, entries)
+		}
+		// Values that a reader has to skip, of each kind.
+		more := pick("\x8f(K\x01\x90,(K\x01\x91,C\x02ab,\x8e\x02\x00\x00\x00\x00\x00\x00\x00ab,\x96\x02\x00\x00\x00\x00\x00\x00\x00ab,X\x01\x00\x00\x00xr\x05\x00\x00\x00j\x05\x00\x00\x00\x86")
+		tr, err := Read(bytes.NewReader(pickled(dict{{"x", raw(more)}, {"segments", segments}, {"device_traces", traces}, {"external_annotations", notes}})))
+		if fmt.Fprintln(sum, err); err == nil {
+			fmt.Fprintln(sum, tr.Meta, recording.WriteText(sum, tr))
+		}
+	}
+	if got := fmt.Sprintf("%x", sum.Sum(nil)[:8]); got != "af99d7d520767270" {
+		t.Errorf("digest %s", got)
 	}
 }
