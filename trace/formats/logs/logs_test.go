@@ -85,6 +85,14 @@ func TestRecordedCuPy(t *testing.T) {
 	if one, _ := read(t, logs.ReadCuPy, []byte(`{"hook":"malloc","mem_size":512,"mem_ptr":4096,"t_ns":5000000000}`)); !one.Start.Equal(time.Unix(5, 0)) {
 		t.Errorf("from %v", one.Start)
 	}
+	two, _ := read(t, logs.ReadCuPy, []byte(`{"hook":"free","device_id":1,"mem_size":512,"mem_ptr":4096,"t_ns":5000}
+{"hook":"free","mem_size":8,"mem_ptr":5000,"t_ns":5000}
+{"hook":"malloc","mem_size":0,"mem_ptr":0,"t_ns":6000}
+{"hook":"sync","name":"b","dur_ns":5,"t_ns":4500}
+{"hook":"sync","name":"a","dur_ns":9,"t_ns":4000}`))
+	if got := fmt.Sprint(text(two), two.Meta["live_before_bytes"]); got != "0 alloc id=1 bytes=512 space=device1\n0 alloc id=2 bytes=8 space=device0\n0 sync space=device0 duration=9 label=\"a\"\n500 sync space=device0 duration=5 label=\"b\"\n1000 drop id=1 bytes=512 space=device1\n1000 drop id=2 bytes=8 space=device0\n520" {
+		t.Errorf("waits before all, on two devices: %q", got)
+	}
 	// CuPy's own DebugPrintHook writes no times.
 	file = sample(t, "stock.jsonl.gz")
 	tr, _ = read(t, logs.ReadCuPy, file)
@@ -109,18 +117,21 @@ func TestHeaptrack(t *testing.T) {
 	if !slices.ContainsFunc(tr.Labels, func(l string) bool { return strings.HasPrefix(l, "__fopen_internal\t./libio/iofopen.c:") }) {
 		t.Error("no site in fopen")
 	}
-	tr, _ = read(t, logs.ReadHeaptrack, []byte(`v 10400 3
-s 4 main
-s 3 sub
+	tr, _ = read(t, logs.ReadHeaptrack, []byte("v 10400 3\nX a\x1b\ns 4 ma\tin\n"+`s 3 sub
 s 3 a.c
 s 2 in
 i 10 1 1 3 7
 i 20 1 4 0 0 2 3 9
+i 30 1 63 0 0 0
 t 1 0
 t 2 1
+t 0 2
+t 3 3
 a 10 2
 a 8 9
+a 0 4
 c a
++ 2
 + 0
 + 1
 + 0
@@ -130,15 +141,19 @@ c e
 - 1
 c f
 `))
-	want := `10000000 alloc id=1 bytes=16 label="in\nsub\ta.c:9\nmain\ta.c:7"
-11000000 alloc id=2 bytes=8
-12000000 alloc id=3 bytes=16 label="in\nsub\ta.c:9\nmain\ta.c:7"
-13000000 drop id=3 bytes=16
-14000000 drop id=1 bytes=16
-14500000 drop id=2 bytes=8
+	want := `10000000 alloc id=1 label="(no name)\n(no name)\nin\nsub\ta.c:9\nma in\ta.c:7"
+10800000 alloc id=2 bytes=16 label="in\nsub\ta.c:9\nma in\ta.c:7"
+11600000 alloc id=3 bytes=8
+12400000 alloc id=4 bytes=16 label="in\nsub\ta.c:9\nma in\ta.c:7"
+13200000 drop id=4 bytes=16
+14000000 drop id=2 bytes=16
+14500000 drop id=3 bytes=8
 `
-	if got := text(tr); got != want {
-		t.Errorf("got:\n%swant:\n%s", got, want)
+	if old, _ := read(t, logs.ReadHeaptrack, []byte("v 1 2\ns a b\ni 1 1 1\nt 1 0\na 8 1\n+ 0\n")); old.Labels[1] != "a b" {
+		t.Errorf("a text of version 2 is %q", old.Labels)
+	}
+	if got := text(tr); got != want || tr.Meta["app"] != `a\x1b` {
+		t.Errorf("%q, got:\n%swant:\n%s", tr.Meta["app"], got, want)
 	}
 }
 
@@ -182,7 +197,7 @@ func TestRMM(t *testing.T) {
 			"0 alloc id=2 bytes=7 space=device0\n0 alloc id=1 bytes=1 space=device0\n500000000 drop id=2 bytes=7 space=device0\n", "time of day, microseconds"},
 	} {
 		tr, _ := read(t, logs.ReadRMM, []byte(head+c.rows))
-		if got := text(tr); got != c.want || tr.Meta["clock"] != c.clock {
+		if got := text(tr); got != c.want || tr.Meta["clock"] != c.clock || (tr.Meta["live_before_objects"] != "") != (c.name == "there before") {
 			t.Errorf("%s: clock %q, got:\n%swant:\n%s", c.name, tr.Meta["clock"], got, c.want)
 		}
 	}
