@@ -2,7 +2,6 @@ package kineto
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -21,16 +20,9 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// sample returns a file of testdata, unpacked.
 func sample(tb testing.TB, name string) []byte {
 	tb.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
-	if strings.HasSuffix(name, ".gz") && err == nil {
-		var z *gzip.Reader
-		if z, err = gzip.NewReader(bytes.NewReader(b)); err == nil {
-			b, err = io.ReadAll(z)
-		}
-	}
 	if err != nil {
 		tb.Fatal(err)
 	}

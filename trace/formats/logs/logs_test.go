@@ -3,16 +3,15 @@ package logs_test
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/logs"
 	"github.com/eagergc/eagergc/trace/formats/recording"
@@ -57,30 +56,15 @@ func text(tr *trace.Trace) string {
 	return b.String()
 }
 
-// TestRecordedCuPy reads as many events as grep counts in the file.
+// digest is that of a trace. Another one means that something of it differs: print the text before and after the change.
+func digest(tr *trace.Trace) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(fmt.Sprint(text(tr), tr.Meta, tr.Start))))[:8]
+}
+
 func TestRecordedCuPy(t *testing.T) {
-	file := sample(t, "cg.jsonl.gz")
-	count := func(text string) int { return bytes.Count(file, []byte(text)) }
-	tr, s := read(t, logs.ReadCuPy, file)
-	if s.Allocs != count(`"hook":"malloc"`)+1 || s.Drops != count(`"hook":"free"`) || s.Syncs != count(`"hook":"sync"`) || s.Wait <= 0 {
-		t.Errorf("%+v", s)
-	}
-	if tr.Meta["cupy"] != "14.2.0" || tr.Meta["live_before_bytes"] != "8192" || tr.Meta["clock"] != "wall clock, ns" || tr.Start.Year() != 2026 {
-		t.Errorf("from %v: %v", tr.Start, tr.Meta)
-	}
-	slices.Sort(tr.Labels)
-	if want := []string{"", "Stream.synchronize", "asnumpy", "item"}; !slices.Equal(tr.Labels, want) {
-		t.Errorf("labels %q, want %q", tr.Labels, want)
-	}
-	streams := map[uint32]int{}
-	for _, e := range tr.Events {
-		streams[e.Stream]++
-		if e.Space != pressure.Device(0) {
-			t.Fatalf("event in %v", e.Space)
-		}
-	}
-	if len(streams) != 2 || s.PeakReserved < s.PeakReachable {
-		t.Errorf("streams %v, reachable %d, reserved %d", streams, s.PeakReachable, s.PeakReserved)
+	tr, s := read(t, logs.ReadCuPy, sample(t, "cg.jsonl.gz"))
+	if got := digest(tr); got != "9aec510a" || s.PeakReserved < s.PeakReachable {
+		t.Errorf("digest %s, %+v from %v, %v", got, s, tr.Start, tr.Meta)
 	}
 	if one, _ := read(t, logs.ReadCuPy, []byte(`{"hook":"malloc","mem_size":512,"mem_ptr":4096,"t_ns":5000000000}`)); !one.Start.Equal(time.Unix(5, 0)) {
 		t.Errorf("from %v", one.Start)
@@ -94,28 +78,16 @@ func TestRecordedCuPy(t *testing.T) {
 		t.Errorf("waits before all, on two devices: %q", got)
 	}
 	// CuPy's own DebugPrintHook writes no times.
-	file = sample(t, "stock.jsonl.gz")
-	tr, _ = read(t, logs.ReadCuPy, file)
-	last := tr.Events[len(tr.Events)-1]
-	if n := count("\n"); !tr.Start.IsZero() || !strings.HasPrefix(tr.Meta["clock"], "none") || len(tr.Events) != n || last.Time != int64(n-1)*1000 {
-		t.Errorf("from %v: %v; %d events of %d lines, the last at %d ns", tr.Start, tr.Meta, len(tr.Events), n, last.Time)
+	if tr, _ := read(t, logs.ReadCuPy, sample(t, "stock.jsonl.gz")); digest(tr) != "0dd4e0e2" || !tr.Start.IsZero() {
+		t.Errorf("digest %s, from %v, %v", digest(tr), tr.Start, tr.Meta)
 	}
 }
 
 // TestHeaptrack: a recording, and a small file of each kind of line.
 func TestHeaptrack(t *testing.T) {
-	file := sample(t, "ls.heaptrack.gz")
-	tr, s := read(t, logs.ReadHeaptrack, file)
-	var last int64 // stamp
-	fmt.Sscanf(string(file[bytes.LastIndex(file, []byte("\nc "))+1:]), "c %x", &last)
-	if s.Allocs != bytes.Count(file, []byte("\n+ ")) || s.Drops != bytes.Count(file, []byte("\n- ")) {
-		t.Errorf("%+v", s)
-	}
-	if ms := s.Span.Milliseconds(); ms <= 0 || ms > last || !strings.HasPrefix(tr.Meta["app"], "ls -R ") {
-		t.Errorf("%d ms, %v", ms, tr.Meta)
-	}
-	if !slices.ContainsFunc(tr.Labels, func(l string) bool { return strings.HasPrefix(l, "__fopen_internal\t./libio/iofopen.c:") }) {
-		t.Error("no site in fopen")
+	tr, s := read(t, logs.ReadHeaptrack, sample(t, "ls.heaptrack.gz"))
+	if got := digest(tr); got != "2f92002f" {
+		t.Errorf("digest %s, %+v, %v", got, s, tr.Meta)
 	}
 	tr, _ = read(t, logs.ReadHeaptrack, []byte("v 10400 3\nX a\x1b\ns 4 ma\tin\n"+`s 3 sub
 s 3 a.c

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
@@ -34,34 +33,6 @@ func mustRead(tb testing.TB, file []byte) *trace.Trace {
 		tb.Fatal(err)
 	}
 	return t
-}
-
-// A tally is the sum of a device.
-type tally struct {
-	Peak, End     int64
-	Allocs, Drops int
-}
-
-// tallyOf adds up a device, and checks on the way that t is a trace.
-func tallyOf(tb testing.TB, t *trace.Trace, space pressure.Space) tally {
-	tb.Helper()
-	if err := t.Validate(); err != nil {
-		tb.Fatalf("%v", err)
-	}
-	var y tally
-	for _, e := range t.Events {
-		switch {
-		case e.Space != space:
-		case e.Kind == trace.Alloc:
-			y.Allocs++
-			y.End += e.Bytes
-		case e.Kind == trace.Drop:
-			y.Drops++
-			y.End -= e.Bytes
-		}
-		y.Peak = max(y.Peak, y.End)
-	}
-	return y
 }
 
 // TestEveryProtocolGivesTheSameTrace: pickles of one snapshot by Python, protocol 2 to 5.
@@ -152,14 +123,6 @@ func TestEvents(t *testing.T) {
 2000 mark duration=1000 label="a"
 8000 mark label="c"
 9000 mark label="e"`, nil},
-		"streams": {pickled(snap(nil, dict{{"action", "alloc"}, {"addr", 1}, {"size", 8}, {"time_us", 1}}, dict{{"action", "alloc"}, {"addr", 2}, {"size", 8}, {"stream", raw("N")}, {"time_us", 1}},
-			dict{{"action", "alloc"}, {"addr", 3}, {"size", 8}, {"stream", 77}, {"time_us", 1}}, dict{{"action", "alloc"}, {"addr", 4}, {"size", 8}, {"stream", 99}, {"time_us", 1}},
-			dict{{"action", "free_requested"}, {"addr", 1}, {"size", 8}, {"stream", 77}, {"time_us", 1}})), `
-0 alloc id=1 bytes=8 space=device0
-0 alloc id=2 bytes=8 space=device0
-0 alloc id=3 bytes=8 space=device0 stream=1
-0 alloc id=4 bytes=8 space=device0 stream=2
-0 drop id=1 bytes=8 space=device0 stream=1`, nil},
 	} {
 		tr := mustRead(t, c.file)
 		var got strings.Builder
@@ -259,7 +222,7 @@ func TestLongList(t *testing.T) {
 	entries = append(entries, entryOf("alloc", 512, 1, 1_800_000_000_000_000))
 	entries = append(entries, append(entryOf("free_requested", 512, 1, 1_800_000_000_000_000), item{"frames", strings.Repeat("x", 1<<17)}))
 	tr := mustRead(t, pickled(snap(list{}, entries...)))
-	if got := tallyOf(t, tr, pressure.Device(0)); got.Drops != 1 {
+	if got := recording.StatsOf(tr); tr.Validate() != nil || got.Drops != 1 {
 		t.Errorf("got %+v", got)
 	}
 }
