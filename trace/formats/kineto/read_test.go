@@ -240,8 +240,7 @@ func TestHowFarTheDeviceIsAhead(t *testing.T) {
 	checkEvents(t, mustRead(t, []byte(profileOf("launch 1 100", "wait 160 510"))), `0 sync space=device0 duration=350000 stream=1`) // without jobs nothing is known
 }
 
-// TestDrawnProfiles: the digest of what 600 drawn profiles become. Another one means that a trace differs, or an error: print each text before and
-// after the change.
+// TestDrawnProfiles: another digest means that a trace or an error differs. To see which, print each text before and after the change.
 func TestDrawnProfiles(t *testing.T) {
 	r, sum := rand.New(rand.NewPCG(1, 0)), sha256.New()
 	pick := func(list string) string { all := strings.Split(list, ","); return all[r.IntN(len(all))] }

@@ -52,11 +52,9 @@ func written(t *testing.T, tr *trace.Trace, at time.Duration) (*profile.Profile,
 		}
 		got = append(got, line)
 	}
-	start := p.TimeNanos
-	p.TimeNanos = 0 // which String writes in the local zone
-	got = append(got, fmt.Sprintf("%x", sha256.Sum256([]byte(p.String())))[:8])
-	p.TimeNanos = start
-	return p, got
+	all := p.Copy()
+	all.TimeNanos = 0 // which String writes in the local zone
+	return p, append(got, fmt.Sprintf("%x", sha256.Sum256([]byte(all.String())))[:8])
 }
 
 func TestWrite(t *testing.T) {
