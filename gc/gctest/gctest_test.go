@@ -179,9 +179,12 @@ func TestNoLeakListsTheLargest(t *testing.T) {
 	for i := range int64(12) {
 		func() { lib.Add(1000 * (i*5%12 + 1)) }() // all sizes from 1000 to 12000
 	}
+	for range 23 {
+		lib.Add(500) // 11500 in all
+	}
 	text := r.end()
-	first, last := strings.Index(text, " of 11.72 KiB made at"), strings.Index(text, " of 2.93 KiB made at")
-	if strings.Count(text, " made at") != 10 || first < 0 || last < first || strings.Contains(text, " of 1.95 KiB made at") {
+	first, second, last := strings.Index(text, "\n1 object of 11.72 KiB made at"), strings.Index(text, "\n23 objects of 500 B made at"), strings.Index(text, " of 3.91 KiB made at")
+	if strings.Count(text, " made at") != 10 || first < 0 || second < first || last < second || strings.Index(text, " of 10.74 KiB") < second {
 		t.Errorf("%s", text)
 	}
 }

@@ -37,8 +37,8 @@ func (p *profile) finish() (*trace.Trace, error) {
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("kineto: empty trace: none of %d events is about device memory, a wait or an annotation", p.events)
 	}
-	slices.SortFunc(rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(a.ns, b.ns), cmp.Compare(a.last(), b.last()), cmp.Compare(a.index, b.index))
+	slices.SortFunc(rows, func(a, b row) int { // the marks of ahead share an index, and the last one at a time counts
+		return cmp.Or(cmp.Compare(a.ns, b.ns), cmp.Compare(a.last(), b.last()), cmp.Compare(a.index, b.index), cmp.Compare(a.dur, b.dur))
 	})
 	if p.base+rows[0].ns < 0 {
 		return nil, p.at(int(rows[0].index), errors.New("time before 1970"))

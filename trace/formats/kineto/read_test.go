@@ -2,11 +2,12 @@ package kineto
 
 import (
 	"bytes"
-	"compress/gzip"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -19,16 +20,9 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// sample returns a file of testdata, unpacked.
 func sample(tb testing.TB, name string) []byte {
 	tb.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
-	if strings.HasSuffix(name, ".gz") && err == nil {
-		var z *gzip.Reader
-		if z, err = gzip.NewReader(bytes.NewReader(b)); err == nil {
-			b, err = io.ReadAll(z)
-		}
-	}
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -227,6 +221,8 @@ func TestHowFarTheDeviceIsAhead(t *testing.T) {
 		"launch 8 4050", "job 8 4060 4110", "launch 9 4100", "job 9 4110 4200", "launch 10 4150", "job 10 4310 4500", "wait 4250 4500",
 		// Two jobs of one launch: the second one was queued for 10 us.
 		"launch 11 5000", "job 11 5010 5020", "job 11 5020 5100", "wait 5010 5200",
+		// Two streams: job 12 begins last though it is launched first, and absorbs nothing.
+		"launch 12 6000", "launch 13 6010", "job 13 6020 6100", "job 12 6050 6200", "wait 6030 6300",
 	}
 	for range 2 {
 		tr := mustRead(t, []byte(profileOf(lines...)))
@@ -236,10 +232,45 @@ func TestHowFarTheDeviceIsAhead(t *testing.T) {
 				got = append(got, fmt.Sprintf("%d: %v", e.Time/1000, e.Duration))
 			}
 		}
-		if text := strings.Join(got, ", "); text != "100: 0s, 100: 80µs, 120: 160µs, 140: 350µs, 790: 105µs, 4050: 110µs, 4100: 150µs, 4150: 250µs, 5000: 10µs, 5000: 190µs" {
+		if text := strings.Join(got, ", "); text != "100: 0s, 100: 80µs, 120: 160µs, 140: 350µs, 790: 105µs, 4050: 110µs, 4100: 150µs, 4150: 250µs, 5000: 10µs, 5000: 190µs, 6010: 270µs" {
 			t.Errorf("%s", text)
 		}
 		slices.Reverse(lines) // a file need not be in order
 	}
 	checkEvents(t, mustRead(t, []byte(profileOf("launch 1 100", "wait 160 510"))), `0 sync space=device0 duration=350000 stream=1`) // without jobs nothing is known
+}
+
+// TestDrawnProfiles: another digest means that a trace or an error differs. To see which, print each text before and after the change.
+func TestDrawnProfiles(t *testing.T) {
+	r, sum := rand.New(rand.NewPCG(1, 0)), sha256.New()
+	pick := func(list string) string { all := strings.Split(list, ","); return all[r.IntN(len(all))] }
+	for range 600 {
+		var events []string
+		var live []int
+		devices, first, total := 1+r.IntN(3), r.IntN(2), pick(",Total Allocated")
+		for i := range 40 {
+			name := pick("[memory],[memory],[memory],[OutOfMemory],k,k,k,k,k,k,k,k,k,k,cudaStreamSynchronize,cudaDeviceSynchronize,cudaEventSynchronize,hipStreamSynchronize,hipDeviceSynchronize,hipEventSynchronize")
+			addr, bytes, at := i, 1+r.IntN(900), 8*i+r.IntN(60)
+			if name == "[memory]" {
+				at = 8 * i
+				if n := len(live); r.IntN(6) == 0 {
+					bytes = -bytes // was there before
+				} else if n > 0 && r.IntN(2) == 0 {
+					addr, bytes, live = live[n-1], -bytes, live[:n-1]
+				} else {
+					live = append(live, addr)
+				}
+			}
+			events = append(events, fmt.Sprintf(`{"ph":%q,"cat":%q,"name":%q,"tid":%d,"ts":%d,%q:%d,"args":{%q:%d,"Device Id":%d,"Device Type":%s,"Addr":%d,"Bytes":%d,"Total Reserved":%d,%q:99999}}`,
+				pick("X,X,X,i"), pick("user_annotation,cuda_runtime,cuda_runtime,cuda_driver,hip_runtime,hip_driver,kernel,kernel,kernel,gpu_memcpy,gpu_memset,cpu"), name, r.IntN(3), at, []string{"dur", "x"}[r.IntN(99)/98], r.IntN(60)*(1+r.IntN(2)*9),
+				pick("correlation,correlation,correlation,x"), r.IntN(9), first+addr%devices, pick("1,1,1,1,1,1,1,0"), uint64(addr)<<58, bytes, r.IntN(3)<<20, total))
+		}
+		tr, err := Read(strings.NewReader("[" + strings.Join(events, ",") + "]"))
+		if fmt.Fprintln(sum, err); err == nil {
+			fmt.Fprintln(sum, tr.Meta, recording.WriteText(sum, tr))
+		}
+	}
+	if got := fmt.Sprintf("%x", sum.Sum(nil)[:8]); got != "237bc81277b6e611" {
+		t.Errorf("digest %s", got)
+	}
 }

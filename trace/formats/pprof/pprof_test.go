@@ -2,6 +2,7 @@ package pprof_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,17 +17,19 @@ import (
 )
 
 const text = `
-name "app"
+name "app\x1b"
 start 2026-11-21T05:00:00Z
 0 alloc id=1 bytes=100 space=device0 label="layer.forward\tmodel.go:12\ntrain\tmain.go:7"
 10 alloc id=2 bytes=50 space=device0 label="layer.forward\tmodel.go:12\ntrain\tmain.go:7"
 20 alloc id=3 bytes=7 label="layer.forward\tmodel.go:20\ntrain\tmain.go:7"
 30 drop id=1 bytes=100 space=device0
 40 free id=1 bytes=100 space=device0
-50 alloc id=4 bytes=30
+50 alloc id=4 bytes=101
+60 free id=4 bytes=101
+70 alloc id=5 bytes=101 label="train\u202e\tother.go:-3\ntrain\tother.go:7"
 `
 
-// written returns the samples of the profile as go tool pprof sees them.
+// written returns the samples of the profile as go tool pprof sees them, and a digest of all of its String.
 func written(t *testing.T, tr *trace.Trace, at time.Duration) (*profile.Profile, []string) {
 	t.Helper()
 	var b bytes.Buffer
@@ -49,7 +52,9 @@ func written(t *testing.T, tr *trace.Trace, at time.Duration) (*profile.Profile,
 		}
 		got = append(got, line)
 	}
-	return p, got
+	all := p.Copy()
+	all.TimeNanos = 0 // which String writes in the local zone
+	return p, append(got, fmt.Sprintf("%x", sha256.Sum256([]byte(all.String())))[:8])
 }
 
 func TestWrite(t *testing.T) {
@@ -62,22 +67,24 @@ func TestWrite(t *testing.T) {
 		want []string
 	}{
 		{pprof.AtPeak, []string{
-			"[2 150 2 150] [device0] layer.forward@model.go:12 train@main.go:7",
+			"[2 150 1 50] [device0] layer.forward@model.go:12 train@main.go:7",
 			"[1 7 1 7] [host] layer.forward@model.go:20 train@main.go:7",
+			"[1 101 1 101] [host] (unknown)@:0", "784c298a",
 		}},
 		{time.Hour, []string{
 			"[2 150 1 50] [device0] layer.forward@model.go:12 train@main.go:7",
 			"[1 7 1 7] [host] layer.forward@model.go:20 train@main.go:7",
-			"[1 30 1 30] [host] (unknown)@:0",
+			"[1 101 0 0] [host] (unknown)@:0",
+			`[1 101 1 101] [host] train\u202e@other.go:-3:0 train@other.go:7`, "bbf732fa",
 		}},
-		{-5, nil},
+		{-5, []string{"97ce8dd7"}},
 	} {
 		p, got := written(t, tr, c.at)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("at %v:\ngot  %q\nwant %q", c.at, got, c.want)
 		}
-		if len(p.Function) > 3 || p.TimeNanos != tr.Start.UnixNano()+p.DurationNanos {
-			t.Errorf("at %v: %d functions, time %d", c.at, len(p.Function), p.TimeNanos)
+		if p.TimeNanos != tr.Start.UnixNano()+p.DurationNanos {
+			t.Errorf("at %v: time %d", c.at, p.TimeNanos)
 		}
 	}
 }
@@ -88,6 +95,8 @@ func TestWrite(t *testing.T) {
 func TestSampled(t *testing.T) {
 	tr, err := recording.ReadText(strings.NewReader(`
 0 mark bytes=739 space=device0 label="pool: bytes between sampled sites"
+0 mark bytes=1 label="pool: bytes between sampled sites"
+0 alloc id=9 space=device0 label="f"
 0 alloc id=1 bytes=512 space=device0 label="f"
 1 alloc id=2 bytes=512 space=device0
 2 alloc id=3 bytes=512 space=device0 label="g"
@@ -108,7 +117,7 @@ func TestSampled(t *testing.T) {
 		"[3 1049600 3 1049600] [device0] g@:0",
 		"[1 100 1 100] [host] f@:0",
 		"[1 100 1 100] [host] (unknown)@:0",
-		"[1 511 1 512] [device0] (unknown)@:0",
+		"[2 511 2 512] [device0] (unknown)@:0", "b63aea25",
 	}
 	if !slices.Equal(got, want) || p.Period != 739 {
 		t.Errorf("period %d\ngot  %q\nwant %q", p.Period, got, want)

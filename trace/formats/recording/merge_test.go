@@ -25,7 +25,7 @@ func TestMergeOrder(t *testing.T) {
 		{Time: 0, Kind: trace.Mark, Aux: 1, Duration: 7},
 		{Time: 4, Kind: trace.Alloc, ID: 1, Bytes: 9},
 		{Time: 5, Kind: trace.Sync, Duration: 2},
-		{Time: 15, Kind: trace.Sync, Duration: 3},
+		{Time: 15, Kind: trace.Sync, Duration: 3, Aux: 1},
 	}}
 	events := slices.Clone(base.Events)
 	got, err := recording.Merge(base, sync)
@@ -37,9 +37,9 @@ func TestMergeOrder(t *testing.T) {
 		{Time: 0, Kind: trace.Alloc, ID: 1, Bytes: 5, Space: pressure.Device(3)},
 		{Time: 0, Kind: trace.Sync, Duration: 2, Space: pressure.Device(3)},
 		{Time: 10, Kind: trace.Drop, ID: 1, Bytes: 5, Space: pressure.Device(3)},
-		{Time: 10, Kind: trace.Sync, Duration: 3, Space: pressure.Device(3)},
+		{Time: 10, Kind: trace.Sync, Duration: 3, Aux: 1, Space: pressure.Device(3)},
 	}
-	if !slices.Equal(got.Events, want) || !got.Start.Equal(at) || got.Label(got.Events[0]) != "step" {
+	if !slices.Equal(got.Events, want) || !got.Start.Equal(at) || !slices.Equal(got.Labels, []string{"", "step"}) {
 		t.Errorf("got  %+v\nwant %+v at %v", got, want, at)
 	}
 	for want, bad := range map[string]*trace.Trace{"need the wall clock": {}, "centuries apart": {Start: time.Date(2600, 1, 1, 0, 0, 0, 0, time.UTC)}} {

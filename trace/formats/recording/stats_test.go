@@ -150,6 +150,7 @@ func TestDeathsBetweenTwoCycles(t *testing.T) {
 	seen := parse(t, `
 0 alloc id=1 bytes=1
 2 alloc id=2 bytes=10
+3 alloc id=6
 4 drop id=1 bytes=1
 10 cycle bytes=1 duration=1
 11 free id=1 bytes=1 aux=1
@@ -172,7 +173,7 @@ func TestDeathsBetweenTwoCycles(t *testing.T) {
 			at[e.ID] = e.Time
 		}
 	}
-	if want := map[uint64]int64{1: 4, 2: 10, 3: 16, 4: 24}; !maps.Equal(at, want) || !slices.Equal(late, []time.Duration{4, 10}) {
+	if want := map[uint64]int64{1: 4, 2: 10, 3: 16, 4: 24, 6: 20}; !maps.Equal(at, want) || !slices.Equal(late, []time.Duration{4, 10}) {
 		t.Errorf("drops at %v, late by %v", at, late)
 	}
 	if w, err := sim.Compile(seen, 0); err != nil || w.SeenDeaths != 2 {
