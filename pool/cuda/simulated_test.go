@@ -73,6 +73,7 @@ func TestEveryFailureIsReturned(t *testing.T) {
 	pinned, slice := newPool(t, d.Pinned(), pressure.Pinned, false), make([]byte, 100)
 	host := must[array.Array[byte]](t)(array.New[byte](pinned, 100))
 	addr := address(a)
+	capture := func() error { _, err := s.Capture(func() error { return nil }); return err }
 	for _, c := range []struct {
 		call string
 		do   func() error
@@ -91,7 +92,9 @@ func TestEveryFailureIsReturned(t *testing.T) {
 		{"cuStreamCreate", func() error { _, err := d.NewStream(); return err }},
 		{"cuStreamQuery", s.Synchronize},
 		{"cuStreamWaitEvent", func() error { return s.after(d.null.id) }},
-		{"cuStreamBeginCapture", func() error { _, err := s.Capture(func() error { return nil }); return err }},
+		{"cuStreamBeginCapture", capture},
+		{"cuEventCreate", capture},
+		{"cuEventRecord", capture},
 		{"cuCtxSynchronize", d.Synchronize},
 		{"cuModuleLoadData", func() error { _, err := d.Load(mixPTX); return err }},
 		{"cuMemHostAlloc", func() error { _, err := d.Pinned().Allocate(8, 0); return err }},
