@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -76,8 +77,8 @@ func TestDeviceReports(t *testing.T) {
 	}
 	free, total, err := memInfo(d)
 	ok(t, err)
-	if free <= 0 || total < free || d.name == "" {
-		t.Errorf("%v: %d of %d bytes free", d, free, total)
+	if free <= 0 || total < free || d.name == "" || fmt.Sprint(d.Pinned()) != fmt.Sprintf("pinned memory of device 0 (%s)", d.name) {
+		t.Errorf("%v: %d of %d bytes free; %v", d, free, total, d.Pinned())
 	}
 	if _, err := Open(1 << 20); err == nil {
 		t.Error("device 1048576 opened")

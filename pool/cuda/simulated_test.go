@@ -61,7 +61,7 @@ func TestAdvice(t *testing.T) {
 	a.Free()
 }
 
-// A call of the driver that fails is an error of the call that needed it.
+// A call of the driver that fails is an error of the call that needed it, and leaves nothing behind.
 func TestEveryFailureIsReturned(t *testing.T) {
 	d, e := openIndex(t, 0), openIndex(t, 1)
 	p, far := newPool(t, d.Memory(), d.Space(), false), newPool(t, e.Memory(), e.Space(), false)
@@ -73,6 +73,7 @@ func TestEveryFailureIsReturned(t *testing.T) {
 	pinned, slice := newPool(t, d.Pinned(), pressure.Pinned, false), make([]byte, 100)
 	host := must[array.Array[byte]](t)(array.New[byte](pinned, 100))
 	addr := address(a)
+	ok(t, errors.Join(s.after(d.null.id), CopyTo(b, a, s))) // streams keep an event each
 	capture := func() error { _, err := s.Capture(func() error { return nil }); return err }
 	for _, c := range []struct {
 		call string
@@ -93,6 +94,8 @@ func TestEveryFailureIsReturned(t *testing.T) {
 		{"cuStreamQuery", s.Synchronize},
 		{"cuStreamWaitEvent", func() error { return s.after(d.null.id) }},
 		{"cuStreamBeginCapture", capture},
+		{"cuStreamEndCapture", capture},
+		{"cuGraphInstantiate", capture},
 		{"cuEventCreate", capture},
 		{"cuEventRecord", capture},
 		{"cuCtxSynchronize", d.Synchronize},
@@ -104,10 +107,11 @@ func TestEveryFailureIsReturned(t *testing.T) {
 		{"cuMemGetInfo", func() error { _, _, err := memInfo(d); return err }},
 	} {
 		sim.failing = c.call
+		objects := len(sim.objects)
 		err := c.do()
 		sim.failing = ""
-		if e := new(Error); !errors.As(err, &e) || e.Call != c.call || e.Code != 999 {
-			t.Errorf("%s fails: %v", c.call, err)
+		if e := new(Error); !errors.As(err, &e) || e.Call != c.call || e.Code != 999 || len(sim.objects) != objects {
+			t.Errorf("%s fails: %v, %d objects of the driver are left", c.call, err, len(sim.objects)-objects)
 		}
 	}
 	sim.failing = "cuCtxSynchronize" // of the pool's device, and of d, whose work has used its memory
