@@ -72,7 +72,8 @@ func TestEveryFailureIsReturned(t *testing.T) {
 	graph := must[*Graph](t)(s.Capture(func() error { return Launch(k, s, Dim{}, Dim{X: 1}, a, a, 1, Shared(4)) }))
 	pinned, slice := newPool(t, d.Pinned(), pressure.Pinned, false), make([]byte, 100)
 	host := must[array.Array[byte]](t)(array.New[byte](pinned, 100))
-	addr := address(a)
+	addr, segments := address(a), d.segments()
+	segment := must[uintptr](t)(segments.Allocate(100, s.ID()))
 	ok(t, errors.Join(s.after(d.null.id), CopyTo(b, a, s))) // streams keep an event each
 	capture := func() error { _, err := s.Capture(func() error { return nil }); return err }
 	for _, c := range []struct {
@@ -92,6 +93,7 @@ func TestEveryFailureIsReturned(t *testing.T) {
 		{"cuEventCreate", func() error { _, err := d.newEvent(); return err }},
 		{"cuStreamCreate", func() error { _, err := d.NewStream(); return err }},
 		{"cuStreamQuery", s.Synchronize},
+		{"cuStreamQuery", func() error { return segments.Release(segment, 100, s.ID()) }},
 		{"cuStreamWaitEvent", func() error { return s.after(d.null.id) }},
 		{"cuStreamBeginCapture", capture},
 		{"cuStreamEndCapture", capture},
@@ -114,6 +116,9 @@ func TestEveryFailureIsReturned(t *testing.T) {
 			t.Errorf("%s fails: %v, %d objects of the driver are left", c.call, err, len(sim.objects)-objects)
 		}
 	}
+	if err := graph.Launch(e.Default()); err == nil || err.Error() != "cuda: a graph of device 0 (simulated) launched on a stream of device 1 (simulated)" {
+		t.Error(err)
+	}
 	sim.failing = "cuCtxSynchronize" // of the pool's device, and of d, whose work has used its memory
 	err := far.Synchronize()
 	sim.failing = ""
@@ -126,7 +131,7 @@ func TestEveryFailureIsReturned(t *testing.T) {
 	a.Free()
 	b.Free()
 	host.Free()
-	ok(t, errors.Join(graph.Close(), driver.Close()))
+	ok(t, errors.Join(graph.Close(), driver.Close(), segments.Release(segment, 100, s.ID())))
 }
 
 // address is the array's memory, for its own stream's work.
