@@ -75,10 +75,9 @@ func TestDeviceReports(t *testing.T) {
 	if _, err := d.Load("not PTX"); !errors.As(err, &e) || e.Code == 0 {
 		t.Errorf("Load: %v, want a code through cu", err)
 	}
-	free, total, err := memInfo(d)
-	ok(t, err)
-	if free <= 0 || total < free || d.name == "" || fmt.Sprint(d.Pinned()) != fmt.Sprintf("pinned memory of device 0 (%s)", d.name) {
-		t.Errorf("%v: %d of %d bytes free; %v", d, free, total, d.Pinned())
+	info := must[pressure.Info](t)(d.Memory().Info())
+	if info.Free <= 0 || info.Total < info.Free || d.name == "" || fmt.Sprint(d.Pinned()) != fmt.Sprintf("pinned memory of device 0 (%s)", d.name) {
+		t.Errorf("%v: %+v; %v", d, info, d.Pinned())
 	}
 	if _, err := Open(1 << 20); err == nil {
 		t.Error("device 1048576 opened")

@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -39,24 +40,17 @@ func TestMoreManagedMemoryThanTheDeviceHas(t *testing.T) {
 	first := must[byte](t)(v.At(0)) // the processor takes it
 	ok(t, v.Set(0, first))
 	use(v, 1, "what the processor has used")
+	ok(t, must[*Graph](t)(s.Capture(func() error { return v.Set(0, first) })).Close()) // which is not the graph's, though s has used it last
 	openIndex(t, 1)
 	use(a.View(part, 2*part), 0, "with a second device")
 	ok(t, s.Synchronize())
 	if free, total, _ := memInfo(d); total-free > simTotal/8 {
 		t.Errorf("managed memory is taken from the device: %d of %d bytes are free", free, total)
 	}
-	a.Free()
-}
-
-// Advice is what the driver has then.
-func TestAdvice(t *testing.T) {
-	d := open(t)
-	p := newPool(t, d.Managed(), pressure.Managed, false)
-	a := must[array.Array[byte]](t)(array.New[byte](p, 4096))
 	at := address(a)
 	ok(t, errors.Join(d.Advise(at, 4096, ReadMostly, 0), d.Advise(at, 4096, PreferLocation, HostMemory)))
 	if r := sim.find(at); !r.readMostly || r.preferred != -1 {
-		t.Errorf("read mostly %v, on device %d", r.readMostly, r.preferred)
+		t.Errorf("advised: read mostly %v, on device %d", r.readMostly, r.preferred)
 	}
 	a.Free()
 }
@@ -65,10 +59,11 @@ func TestAdvice(t *testing.T) {
 func TestEveryFailureIsReturned(t *testing.T) {
 	d, e := openIndex(t, 0), openIndex(t, 1)
 	p, far := newPool(t, d.Memory(), d.Space(), false), newPool(t, e.Memory(), e.Space(), false)
-	s := must[*Stream](t)(d.NewStream())
+	s, closed := must[*Stream](t)(d.NewStream()), must[*Stream](t)(d.NewStream())
+	ok(t, closed.Close())
 	k := must[*Kernel](t)(must[*Module](t)(d.Load(mixPTX)).Kernel("mix"))
 	driver := must[*DriverPool](t)(d.NewDriverPool(-1))
-	a, b := must[array.Array[byte]](t)(array.New[byte](p, 100, array.On(s.ID()))), must[array.Array[byte]](t)(array.New[byte](far, 100))
+	a, b := must[array.Array[byte]](t)(array.New[byte](p, 100, array.On(s.ID()))), must[array.Array[byte]](t)(array.New[byte](far, 100, array.On(e.null.id)))
 	graph := must[*Graph](t)(s.Capture(func() error { return Launch(k, s, Dim{}, Dim{X: 1}, a, a, 1, Shared(4)) }))
 	pinned, slice := newPool(t, d.Pinned(), pressure.Pinned, false), make([]byte, 100)
 	host := must[array.Array[byte]](t)(array.New[byte](pinned, 100))
@@ -89,6 +84,7 @@ func TestEveryFailureIsReturned(t *testing.T) {
 		{"cuMemsetAsync", func() error { return a.Fill(1) }},
 		{"cuMemPrefetchAsync", func() error { return s.Prefetch(addr, 100, 0) }},
 		{"cuMemAdvise", func() error { return d.Advise(addr, 100, ReadMostly, 0) }},
+		{"cuStreamWaitEvent", func() error { _, err := d.end(closed.ID()); return err }},
 		{"cuEventRecord", func() error { return s.after(d.null.id) }},
 		{"cuEventCreate", func() error { _, err := d.newEvent(); return err }},
 		{"cuStreamCreate", func() error { _, err := d.NewStream(); return err }},
@@ -117,6 +113,9 @@ func TestEveryFailureIsReturned(t *testing.T) {
 		}
 	}
 	if err := graph.Launch(e.Default()); err == nil || err.Error() != "cuda: a graph of device 0 (simulated) launched on a stream of device 1 (simulated)" {
+		t.Error(err)
+	}
+	if err := With(a, closed, func(uintptr) error { return nil }); err == nil || err.Error() != fmt.Sprintf("cuda: stream %d of device 0 (simulated) was closed", closed.ID()) {
 		t.Error(err)
 	}
 	sim.failing = "cuCtxSynchronize" // of the pool's device, and of d, whose work has used its memory
