@@ -184,8 +184,7 @@ func TestTheBudgetOfADevice(t *testing.T) {
 	}
 }
 
-// TestABudgetHoldsForTenSeconds, and goes on with what it knows where the device does not answer (CUDA.jl#2795).
-// A wait looks at it, but asks nothing where a limit is set.
+// TestABudgetHoldsForTenSeconds, and goes on with what it knows where the device does not answer (CUDA.jl#2795). A wait asks for it where no limit is set.
 func TestABudgetHoldsForTenSeconds(t *testing.T) {
 	d, told := newDevice(100*mib), 0
 	p := open(t, pool.Config{Upstream: d, Space: pressure.Device(0), Warn: func(error) { told++ }})

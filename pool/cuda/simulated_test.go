@@ -29,7 +29,7 @@ func TestMoreManagedMemoryThanTheDeviceHas(t *testing.T) {
 			t.Errorf("%s: prefetched %d times, want %d", what, n, want)
 		}
 	}
-	use(a, 0, "more than the device has")
+	use(a.View(0, 9*part), 0, "more than half of what the device has")
 	for i := range parts {
 		v := a.View(i*part, (i+1)*part)
 		use(v, 1, "a part")
@@ -80,6 +80,7 @@ func TestEveryFailureIsReturned(t *testing.T) {
 		{"cuMemcpyAsync", func() error { return s.Copy(address(host), addr, 100) }},
 		{"cuMemcpyPeerAsync", func() error { return CopyTo(b, a, s) }},
 		{"cuMemcpyHtoDAsync", func() error { return a.CopyIn(slice) }},
+		{"cuMemcpyHtoDAsync", func() error { return s.fillPattern(addr, []byte{1, 2, 3}, 2) }},
 		{"cuMemcpyDtoHAsync", func() error { return a.CopyOut(slice) }},
 		{"cuMemsetAsync", func() error { return a.Fill(1) }},
 		{"cuMemPrefetchAsync", func() error { return s.Prefetch(addr, 100, 0) }},
