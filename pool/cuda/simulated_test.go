@@ -60,7 +60,6 @@ func TestEveryFailureIsReturned(t *testing.T) {
 	d, e := openIndex(t, 0), openIndex(t, 1)
 	p, far := newPool(t, d.Memory(), d.Space(), false), newPool(t, e.Memory(), e.Space(), false)
 	s, closed := must[*Stream](t)(d.NewStream()), must[*Stream](t)(d.NewStream())
-	ok(t, closed.Close())
 	k := must[*Kernel](t)(must[*Module](t)(d.Load(mixPTX)).Kernel("mix"))
 	driver := must[*DriverPool](t)(d.NewDriverPool(-1))
 	a, b := must[array.Array[byte]](t)(array.New[byte](p, 100, array.On(s.ID()))), must[array.Array[byte]](t)(array.New[byte](far, 100, array.On(e.null.id)))
@@ -69,7 +68,7 @@ func TestEveryFailureIsReturned(t *testing.T) {
 	host := must[array.Array[byte]](t)(array.New[byte](pinned, 100))
 	addr, segments := address(a), d.segments()
 	segment := must[uintptr](t)(segments.Allocate(100, s.ID()))
-	ok(t, errors.Join(s.after(d.null.id), CopyTo(b, a, s))) // streams keep an event each
+	ok(t, errors.Join(closed.Close(), s.after(d.null.id), CopyTo(b, a, s))) // streams keep an event each
 	capture := func() error { _, err := s.Capture(func() error { return nil }); return err }
 	for _, c := range []struct {
 		call string
