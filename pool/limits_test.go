@@ -184,7 +184,7 @@ func TestTheBudgetOfADevice(t *testing.T) {
 	}
 }
 
-// TestABudgetHoldsForTenSeconds, and goes on with what it knows where the device does not answer (CUDA.jl#2795).
+// TestABudgetHoldsForTenSeconds, and goes on with what it knows where the device does not answer (CUDA.jl#2795). A wait asks for it where no limit is set.
 func TestABudgetHoldsForTenSeconds(t *testing.T) {
 	d, told := newDevice(100*mib), 0
 	p := open(t, pool.Config{Upstream: d, Space: pressure.Device(0), Warn: func(error) { told++ }})
@@ -194,7 +194,7 @@ func TestABudgetHoldsForTenSeconds(t *testing.T) {
 		silent  bool
 		soft    int64 // limit, in MiB
 		want    int64
-	}{{0, 100, false, 0, 100}, {8, 500, false, 0, 100}, {10, 500, false, 0, 500}, {10, 700, true, 0, 500}, {10, 700, true, 0, 500}, {10, 600, false, 0, 600}, {0, 700, false, 30, 30}, {0, 800, false, 0, 800}} {
+	}{{0, 100, false, 0, 100}, {8, 500, false, 0, 100}, {10, 500, false, 0, 500}, {10, 700, true, 0, 500}, {10, 700, true, 0, 500}, {10, 600, false, 0, 600}, {0, 700, false, 30, 30}, {10, 700, true, 30, 30}, {0, 800, false, 0, 800}} {
 		d.total, d.lost = c.total*mib, nil
 		if c.silent {
 			d.lost = errors.New("no answer")
@@ -203,12 +203,12 @@ func TestABudgetHoldsForTenSeconds(t *testing.T) {
 		if soft, _ := p.Limits(); soft != c.soft*mib {
 			p.SetLimits(pressure.Limits{Soft: pressure.Limit{Bytes: c.soft * mib}})
 		}
-		if got := p.Stats().Limits.Budget; got != c.want*mib {
-			t.Errorf("%+v: %d MiB", c, got/mib)
+		if err := p.Sync(nil, func() error { return nil }); err != nil || p.Sample().Limit != c.want*mib {
+			t.Errorf("%+v: %d MiB, %v", c, p.Sample().Limit/mib, err)
 		}
 	}
-	if told != 1 {
-		t.Errorf("told %d times of one row of failures", told)
+	if n := p.Stats().Limits.Budget; told != 1 || n != 800*mib {
+		t.Errorf("told %d times of one row of failures; the budget is %d", told, n)
 	}
 }
 

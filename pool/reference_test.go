@@ -1168,8 +1168,13 @@ func (r *reference) steps() map[string]func(*schedule) bool {
 			return true
 		}),
 		"synchronize": of(func(m *refPool) bool {
-			err := m.p.Synchronize()
-			if want := m.synchronize(); (err != nil) != (want != nil) {
+			err, want := error(nil), error(nil)
+			if r.coin() {
+				err, want = m.p.Synchronize(), m.synchronize()
+			} else { // a wait for something else
+				err = m.p.Sync(nil, func() error { return nil })
+			}
+			if (err != nil) != (want != nil) {
 				r.Fatalf("%v, want %v", err, want)
 			}
 			m.event(trace.Sync, 0, 0, 0, 0)

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -74,13 +75,12 @@ func TestDeviceReports(t *testing.T) {
 	if _, err := d.Load("not PTX"); !errors.As(err, &e) || e.Code == 0 {
 		t.Errorf("Load: %v, want a code through cu", err)
 	}
-	free, total, err := memInfo(d)
-	ok(t, err)
-	if free <= 0 || total < free || d.name == "" {
-		t.Errorf("%v: %d of %d bytes free", d, free, total)
+	info := must[pressure.Info](t)(d.Memory().Info())
+	if info.Free <= 0 || info.Total < info.Free || d.name == "" || fmt.Sprint(d.Pinned()) != fmt.Sprintf("pinned memory of device 0 (%s)", d.name) {
+		t.Errorf("%v: %+v; %v", d, info, d.Pinned())
 	}
-	if _, err := Open(1 << 20); err == nil {
-		t.Error("device 1048576 opened")
+	if _, err := Open(must[int](t)(Count())); err == nil {
+		t.Error("a device beyond the last one opened")
 	}
 }
 
@@ -131,8 +131,9 @@ func TestWaitsAreSyncPoints(t *testing.T) {
 			t.Errorf("%d sync points after wait %d", policy.syncs, i+1)
 		}
 	}
-	if wait := d.onStream.Expected(); wait <= 0 || wait > took[0] {
-		t.Errorf("waits for a stream are expected to take %v, and the one there was took %v", wait, took[0])
+	names := d.onDevice.Name + ", " + d.onStream.Name + ", " + d.onCopy.Name
+	if wait := d.onStream.Expected(); wait <= 0 || wait > took[0] || names != "device synchronize, stream synchronize, copy to host" {
+		t.Errorf("waits for a stream are expected to take %v, and the one there was took %v; the places are %s", wait, took[0], names)
 	}
 }
 

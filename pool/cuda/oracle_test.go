@@ -453,7 +453,9 @@ func (p *program) graph() {
 	default:
 		k := p.IntN(len(p.graphs))
 		p.say("close the graph of stream %d", p.graphs[k].stream.ID())
-		p.no(p.graphs[k].Close())
+		if p.no(p.graphs[k].Close()); p.graphs[k].Launch(p.graphs[k].stream) == nil {
+			panic("launch of a graph that was closed")
+		}
 		p.graphs = slices.Delete(p.graphs, k, k+1)
 	}
 }
@@ -515,8 +517,13 @@ func (p *program) refused(s *Stream) {
 	_, captured := s.Capture(func() error { return nil })
 	for what, err := range map[string]error{"synchronize": s.Synchronize(), "close": s.Close(),
 		"allocation": allocated, "prefetch": s.Prefetch(0, 1, 0), "capture": captured} {
-		if err == nil {
-			panic(what + " while the stream captures")
+		if err == nil || !strings.Contains(err.Error(), "cannot be part of a graph") {
+			panic(fmt.Sprint(what, " while the stream captures: ", err))
+		}
+	}
+	for _, g := range p.graphs {
+		if g.Launch(s) == nil {
+			panic("launch of a graph while the stream captures")
 		}
 	}
 }

@@ -100,8 +100,10 @@ func TestSettings(t *testing.T) {
 	if peak := p.Memory.Stats().LivePeak; peak != 4096 {
 		t.Errorf("a peak of %d bytes", peak)
 	}
-	if _, hard := p.Managed.Limits(); p.Device != nil && hard != 0 {
-		t.Errorf("managed memory, which is the machine's, has the device's limit of %d bytes", hard)
+	for _, m := range []*pool.Pool{p.Managed, p.Pinned} {
+		if _, hard := m.Limits(); p.Device != nil && hard != 0 {
+			t.Errorf("%v memory, which is the machine's, has the device's limit of %d bytes", m.Space(), hard)
+		}
 	}
 	_, err := p.Memory.Alloc(16<<20, 0)
 	if full := new(pool.OutOfMemoryError); !errors.As(err, &full) || !strings.Contains(full.Detail(), "pools_test.go") {

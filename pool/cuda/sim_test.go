@@ -905,17 +905,21 @@ func captureBegin(s *Stream) error {
 }
 
 func captureEnd(s *Stream) (handle, error) {
+	failed := sim.asked("cuStreamEndCapture", s.dev.index)
 	x := simStreamOf(s.dev, s.h)
 	defer sim.locked()()
 	c := x.capture
 	x.capture = nil
-	if c.invalid != nil {
-		return 0, c.invalid
+	if failed = errors.Join(c.invalid, failed); failed != nil {
+		return 0, failed
 	}
 	return sim.add(c), nil
 }
 
 func graphInstantiate(d *Device, graph handle) (handle, error) {
+	if err := sim.asked("cuGraphInstantiate", d.index); err != nil {
+		return 0, err
+	}
 	c := simObject[simCapture](d.index, graph)
 	defer sim.locked()()
 	return sim.add(&simGraph{work: c.work}), nil
