@@ -15,6 +15,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -185,6 +186,10 @@ var made = map[string]func(w io.Writer){
 				p.Live.Parts = nil
 				p.write(w)
 			}
+		}
+		if taken, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {
+			defer taken.Close()
+			fmt.Fprintln(w, serveLab(newCompare(), new(labBuild), taken.Addr().String(), false) != nil)
 		}
 	},
 	"(session)": func(w io.Writer) {
