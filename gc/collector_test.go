@@ -270,7 +270,7 @@ func TestLibrariesAreCounted(t *testing.T) {
 // TestASyncPointHidesACycle behind its wait: the caller is held for the time by which the cycle is longer. A place learns its wait.
 func TestASyncPointHidesACycle(t *testing.T) {
 	p := always(policy.Decision{Action: policy.Block})
-	inBubble(t, gc.Config{Caps: gc.Caps{Cycles: 1}}, p, func(w *world) {
+	inBubble(t, gc.Config{Caps: uncapped}, p, func(w *world) {
 		newStore(w.c, pressure.Sample{Limit: 100})
 		place, failure := &gc.WaitPlace{Name: "step"}, errors.New("the wait's")
 		s := newTape()

@@ -135,6 +135,9 @@ func inBubble(t *testing.T, cfg gc.Config, p policy.Policy, f func(*world)) {
 	})
 }
 
+// uncapped lets the policy do as it likes: callers are held for whole cycles.
+var uncapped = gc.Caps{Cycles: 1, Held: 1, Assist: -1}
+
 // beside calls f on a goroutine of its own, and returns once that waits or is done.
 func beside(f func()) {
 	go f()

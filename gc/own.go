@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/eagergc/eagergc/gc/internal/observe"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
 )
@@ -205,7 +206,7 @@ func newOwnership(c *Collector, cfg Config) *ownership {
 	o.kinds.Store(new([]handles))
 	o.limit.Store(cfg.Limit)
 	o.gate = newGate(c, o)
-	o.gate.memory.Soft = true
+	o.gate.memory.Soft = cfg.Caps.Assist >= 0
 	o.gate.open()
 	c.addWalker(o)
 	c.owned.Store(o)
@@ -224,17 +225,42 @@ func (o *ownership) Allocated() int64 { return o.allocated.Load() }
 // would look like later growth and trigger another one.
 func (o *ownership) add(bytes int64) (gross int64) {
 	o.gate.Allocating(o.live.Load(), bytes)
-	if limit, g := o.limit.Load(), o.gate; limit > 0 && o.live.Load() > limit-bytes && !g.c.running() && g.rest.Load().Over(g.c.Now(), o.live.Load()) {
-		g.Refused(bytes)
+	if limit, g := o.limit.Load(), o.gate; limit > 0 && o.live.Load() > limit-bytes {
+		if !g.memory.Soft {
+			o.makeRoom(bytes, limit)
+		} else if !g.c.running() && g.rest.Load().Over(g.c.Now(), o.live.Load()) {
+			g.Refused(bytes)
+		}
 	}
 	gross = o.take(bytes)
-	if r := o.gate.c.current.Load(); r != nil {
+	if r := o.gate.c.current.Load(); r != nil && o.gate.memory.Soft {
 		runtime.LockOSThread() // a C allocator has an arena for each thread, and keeps freed memory there
 		defer runtime.UnlockOSThread()
 		o.gate.c.giveWay(r)
 		o.assist(r, bytes)
 	}
 	return gross
+}
+
+// makeRoom waits for the cycle under way. If that does not help it waits for a new one, unless a
+// cycle has just been futile.
+func (o *ownership) makeRoom(bytes, limit int64) {
+	fits := func() bool { return o.live.Load() <= limit-bytes }
+	c, m := o.gate.c, &o.gate.memory
+	if c.Wait() && fits() {
+		return
+	}
+	c.mu.Lock()
+	o.gate.read(c.Now())
+	climbs := m.Climbs()
+	c.mu.Unlock()
+	if climbs {
+		c.Collect(policy.TriggerRefusal)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		o.gate.read(c.Now())
+		m.Climbed(fits())
+	}
 }
 
 func (o *ownership) take(bytes int64) (gross int64) {

@@ -415,6 +415,33 @@ func TestAFullLimitIsPassedAndSaid(t *testing.T) {
 	})
 }
 
+// TestWhereCallersMayBeHeldAFullLimitWaits: for the cycle under way or a new one; and where that is in vain, it tries again once an
+// eighth of the limit has been added.
+func TestWhereCallersMayBeHeldAFullLimitWaits(t *testing.T) {
+	inBubble(t, gc.Config{Limit: 800, Caps: uncapped}, never(), func(w *world) {
+		w.c.Account(700)
+		for i, step := range []struct{ bytes, dead, cycles int64 }{
+			{100, 0, 0}, {1, 0, 1}, {50, 0, 1}, {48, 0, 1}, {1, 0, 1}, {1, 0, 2}, {100, 0, 2}, {1, 0, 3}, {1, 450, 4}, {99, 0, 4}, {1, 0, 5},
+		} {
+			for range step.dead {
+				w.c.SetLimit(0)
+				ownDead(w.c, 1)
+				w.c.SetLimit(800)
+			}
+			if w.c.Account(step.bytes); total(w.c) != uint64(step.cycles) {
+				w.Errorf("step %d: %d cycles, want %d, with %d live", i, total(w.c), step.cycles, live(w.c))
+			}
+		}
+		w.c.Account(-live(w.c) + 700)
+		ownDead(w.c, 100)
+		n := total(w.c)
+		beside(func() { w.collect() })
+		if d := w.takes(func() { w.c.Account(100) }); d < 10*ms || d > 11*ms || total(w.c) != n+1 || live(w.c) != 800 {
+			w.Errorf("waits for %v for the cycle under way, and %d more run", d, total(w.c)-n-1)
+		}
+	})
+}
+
 // TestCyclesOfTheRuntimeGiveBack what they find, before Close and after it: large owners with the first, small ones with the second.
 func TestCyclesOfTheRuntimeGiveBack(t *testing.T) {
 	inBubble(t, gc.Config{Policy: nil}, never(), func(w *world) {

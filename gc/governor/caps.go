@@ -18,18 +18,19 @@ type Caps struct {
 	// goroutines resume later still. That extra time does not count, and has no bound.
 	Held float64
 	// Assist is the longest time for which one caller of a soft memory is told to wait. It is at
-	// most a fifth of the time that Held allows in a second. 0 means 10 ms.
+	// most a fifth of the time that Held allows in a second. 0 means 10 ms. Below 0, no memory is
+	// soft. Callers are then held for whole cycles if the policy blocks or the limit is reached,
+	// and Held has no effect.
 	Assist time.Duration
 }
 
 // CappedReason is the reason of a decision that the caps turned into a skip.
 const CappedReason = "capped"
 
-// Check fills in the defaults. It returns an error for a share outside 0 to 1, and for a time below
-// 0.
+// Check fills in the defaults. It returns an error for a share outside 0 to 1.
 func (c *Caps) Check() error {
-	if !(c.Cycles >= 0 && c.Cycles <= 1) || !(c.Held >= 0 && c.Held <= 1) || c.Assist < 0 {
-		return fmt.Errorf("gc: Caps.Cycles is %v, Held %v and Assist %v: want shares from 0 to 1, and a time", c.Cycles, c.Held, c.Assist)
+	if !(c.Cycles >= 0 && c.Cycles <= 1) || !(c.Held >= 0 && c.Held <= 1) {
+		return fmt.Errorf("gc: Caps.Cycles is %v and Caps.Held %v: want shares from 0 to 1", c.Cycles, c.Held)
 	}
 	c.Cycles, c.Held, c.Assist = cmp.Or(c.Cycles, 0.25), cmp.Or(c.Held, 0.05), cmp.Or(c.Assist, 10*time.Millisecond)
 	return nil

@@ -30,6 +30,7 @@ type Memory struct {
 	allocated int64 // Allocated at that time
 	wanted    int64 // least live + request that did not fit since then; 0 = all have fitted
 	futile    int   // cycles in a row that freed little
+	crowded   int64 // live bytes from which on a refusal asks for a cycle
 }
 
 // Kept returns the bytes that were live when the last cycle had settled.

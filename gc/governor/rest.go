@@ -79,3 +79,16 @@ func (g *Governor) rests(c *policy.Cycle, m *Memory, at time.Duration, kept int6
 	}
 	m.Rest = r
 }
+
+// Climbs reports whether a refused allocation asks for a cycle. It is for memories that are not
+// soft. After a cycle that made no room it asks once an eighth of the limit has been added, because
+// a program above its limit with reachable memory gains nothing from a cycle.
+func (m *Memory) Climbs() bool { return m.Live >= m.crowded }
+
+// Climbed reports whether the allocation fits after that cycle.
+func (m *Memory) Climbed(fits bool) {
+	m.crowded = 0
+	if !fits {
+		m.crowded = m.Live + m.Limit/8
+	}
+}
