@@ -16,10 +16,9 @@ import (
 )
 
 // Account adds bytes of memory outside the Go heap that have no owner; bytes below 0 are taken back.
-// It is for a program or a library that counts by itself, and has the shape of .NET's
-// GC.AddMemoryPressure and RemoveMemoryPressure. The bytes share a space and a limit with those of
-// [Own]. Account may start a cycle and hold the caller as Own does. It panics on more than
-// [MaxBytes], and if more is taken back than was counted.
+// It has the shape of .NET's GC.AddMemoryPressure and RemoveMemoryPressure. The bytes share a space
+// and a limit with those of [Own]. Account may start a cycle and hold the caller as Own does. It
+// panics on more than [MaxBytes], and if more is taken back than was counted.
 //
 // The program frees the memory itself, usually in finalizers or cleanups, which then call Account
 // with bytes below 0. A cycle waits for them for at most 100 ms, and counts the bytes that they
@@ -109,14 +108,12 @@ func (o *ownership) walk(r *collection) {
 	c.releases.Credit(&r.released, &o.gate.returns, freed)
 }
 
-// settleBound is the longest that a cycle waits for finalizers and cleanups.
-const settleBound = 100 * time.Millisecond
+const settleBound = 100 * time.Millisecond // the longest that a cycle waits for finalizers and cleanups
 
 // Listen makes c count the memory that libraries report through counters of package pressure,
 // present and future, as if they called [Collector.Account]. From then on their calls of Add and
-// Own may start a cycle and hold the caller as Caps allows. Finalizers and cleanups of the libraries
-// free the memory. [Default] and package auto listen. In other programs one collector should. Close
-// ends it. Calls after the first do nothing.
+// Own may start a cycle and hold the caller as Caps allows. [Default] and package auto listen. In
+// other programs one collector should. Close ends it. Calls after the first do nothing.
 func (c *Collector) Listen() {
 	c.life.listen.Do(func() {
 		stop := pressure.Listen(c.join)

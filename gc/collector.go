@@ -21,10 +21,9 @@ import (
 )
 
 // A Collector runs Go's collector for memory that Go's collector does not see. It watches every
-// [Source], asks a [policy.Policy] before allocations and waits, and runs the cycles that the
-// policy wants. It gives back the memory of objects that cycles find dead in each [WeakRegistry]. It
-// also observes the cycles that the runtime runs by itself. All methods are safe for concurrent
-// use. Make one with [New].
+// [Source], asks a [policy.Policy] before allocations and waits, and runs the cycles that the policy
+// wants. Its cycles, and those of the runtime, give back the memory of objects that they find dead in
+// each [WeakRegistry]. All methods are safe for concurrent use. Make one with [New].
 type Collector struct {
 	engine  goruntime.Engine
 	noPlace WaitPlace
@@ -89,7 +88,7 @@ type Config struct {
 	// DefaultPolicy once memory other than the host's is watched.
 	Policy   policy.Policy
 	Recorder trace.Sink     // receives decisions, waits and cycles; nil = off
-	Log      *slog.Logger   // cycles and policies have debug level, failures error level; nil = off
+	Log      *slog.Logger   // cycles have debug level, failures error level; nil = off
 	Space    pressure.Space // of the memory given to Own
 	Limit    int64          // of the memory given to Own, in bytes; 0 = unknown. A goal: see [Own]
 	Caps     Caps           // the most that the collector may take from the program
@@ -125,11 +124,10 @@ func New(cfg Config) (*Collector, error) {
 	return c, nil
 }
 
-// Default returns the collector of the process. The first call makes it. Do not close it: libraries
-// that count host memory share it. It listens to libraries that count through package pressure. Its
-// policy is [HostPolicy], or that of the environment. Its limit is the hard or else the soft limit
-// of the environment for host memory: see [pressure.EnvLimit]. Without one it is nine tenths of the
-// memory of the machine or the container.
+// Default returns the collector of the process, which libraries share. Do not close it. It listens to
+// libraries that count through package pressure. Its policy is [HostPolicy], or that of the
+// environment. Its limit is that of the environment for host memory: see [pressure.EnvLimit]. Without
+// one it is nine tenths of the memory of the machine or the container.
 func Default() *Collector {
 	theDefault.once.Do(func() { theDefault.collector = newDefault() })
 	return theDefault.collector
@@ -203,9 +201,8 @@ func choosePolicy(configured policy.Policy) policy.Policy {
 }
 
 // Close stops the collector. From then on it starts no cycle, asks no policy, and writes nothing to
-// the log. Close waits for the cycle under way, and for releases as [Collector.Collect] does. A
-// later cycle of the runtime releases dead owners that are still tracked or are tracked later.
-// Closing twice is harmless.
+// the log. Close waits for the cycle under way, and for releases as [Collector.Collect] does. Later
+// cycles of the runtime still release dead owners. Closing twice is harmless.
 func (c *Collector) Close() {
 	c.mu.Lock()
 	if !c.life.closed {
@@ -235,14 +232,11 @@ func (c *Collector) SetPolicy(p policy.Policy) {
 	if p == nil {
 		p = policy.Spec{}.New()
 	}
-	to := p.String()
 	c.mu.Lock()
-	from := c.governor.Policy().String()
+	defer c.unlock()
 	c.governor.SetPolicy(&contained{p, c})
 	c.life.unchosen = false
 	c.publish()
-	c.unlock()
-	c.log.Debug(logSwitched, func() []slog.Attr { return []slog.Attr{slog.String("from", from), slog.String("to", to)} })
 }
 
 // Policy returns the text form of the policy in use.
@@ -296,8 +290,7 @@ func (c *Collector) spawn(f func()) {
 	}()
 }
 
-// readEvery is the least time between two points that read the runtime's metrics.
-const readEvery = time.Millisecond
+const readEvery = time.Millisecond // the least time between two points that read the runtime's metrics
 
 // read takes a reading of the runtime. The caller holds mu, or is build.
 func (c *Collector) read(now time.Duration) {
@@ -320,8 +313,7 @@ func (c *Collector) noticeCycles(now time.Duration) {
 	})
 }
 
-// alive holds the collectors that track something. A program may forget a collector whose owners'
-// memory still has to be given back.
+// alive holds the collectors that track something, because a program may have forgotten them.
 var alive sync.Map // of *Collector
 
 // stayAwake keeps the collector alive while it tracks something, and starts the idle check.

@@ -33,8 +33,7 @@ func (c *Collector) newCollection(why governor.Cause) *collection {
 
 // Collect runs a cycle that begins after the call, and returns it once the memory of dead objects
 // has been given back. It stops waiting once releases have made no progress for 100 ms, or a second
-// after the mark. Calls during a cycle share the next one. The ladder of a pool calls Collect with
-// [policy.TriggerRefusal]. Collect returns the zero Cycle if the collector is closed.
+// after the mark. Calls during a cycle share the next one. A closed collector returns the zero Cycle.
 func (c *Collector) Collect(trigger policy.Trigger) policy.Cycle {
 	c.Wait() // for a cycle that began before the call
 	since := c.Now()
@@ -113,7 +112,6 @@ func (c *Collector) hold(r *collection, since time.Duration) {
 
 // drive is the goroutine of a cycle.
 func (c *Collector) drive(r *collection) {
-	c.log.Debug(logBegan, r.attrs)
 	c.settling.Lock()
 	c.promoteAll()
 	r.Swept = c.engine.Mark()

@@ -86,8 +86,7 @@ func (g *Gate) Changed() {
 
 // Allocating is called before request bytes are handed out in addition to the live bytes. The caller
 // holds no lock. Allocating asks the policy if that is due, and holds the caller for a cycle if the
-// policy wants that. Then fewer bytes may be live when it returns. Otherwise it costs a load and a
-// comparison.
+// policy wants that. Otherwise it costs a load and a comparison.
 func (g *Gate) Allocating(live, request int64) {
 	if g != nil && live+request >= g.wake.Load() {
 		if r := g.ask(live, request); r != nil {

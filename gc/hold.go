@@ -22,10 +22,9 @@ type WaitPlace struct {
 // Expected returns the expected length of the next wait; 0 before the first one.
 func (p *WaitPlace) Expected() time.Duration { return time.Duration(p.expected.Load()) }
 
-// Sync asks the policy, calls wait, and returns its error. Wait blocks until the device is done, or
-// for anything else that the program waits for. A cycle that starts here runs beside the wait, so
-// it holds the caller only if it takes longer. Calls with a nil place share one place. A call that
-// does not collect costs about 0.1 us.
+// Sync asks the policy, calls wait, and returns its error. Wait blocks until the device is done, for
+// example. A cycle that starts here runs beside the wait, so it holds the caller only if it takes
+// longer. Calls with a nil place share one. A call that does not collect costs about 0.1 us.
 func (c *Collector) Sync(place *WaitPlace, wait func() error) error {
 	if place == nil {
 		place = &c.noPlace

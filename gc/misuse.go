@@ -49,9 +49,8 @@ func checkRelease[T, A any](c *Collector, owner *T, release func(A), arg *A, poi
 			panic(fmt.Sprintf("gc: Own with an argument of type %v that refers to the owner: it would keep the owner alive for ever. Pass what the release needs instead, such as the C pointer", reflect.TypeFor[A]()))
 		}
 	}
-	// A func value points to a code pointer and, after that, the captured variables; of a method
-	// value that is the receiver. After a func that has captured nothing there is other data of the
-	// program.
+	// A func value points to a code pointer and, after that, what it has captured, such as the receiver
+	// of a method value. If it has captured nothing, other data of the program follows.
 	closure := *(**[2]uintptr)(unsafe.Pointer(&release))
 	if p := closure[1]; p < from || p >= to {
 		return

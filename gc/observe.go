@@ -13,12 +13,10 @@ import (
 	"github.com/eagergc/eagergc/trace"
 )
 
-// Lines of the log. Cycles and policies have debug level. Mistakes that the program should mend are
+// Lines of the log. Cycles have debug level. Mistakes that the program should mend are
 // warnings, and failures are errors.
 const (
-	logBegan    = "eagergc: cycle began"
 	logEnded    = "eagergc: cycle ended"
-	logSwitched = "eagergc: policy switched"
 	logPanicked = "eagergc: failure contained"
 	logSurvives = "eagergc: many cycles have not found this memory dead, and it has doubled: a cache, a leak, or an owner that its own release keeps alive"
 	logCaptured = "eagergc: a release given to Own seems to have captured its owner, which would keep that alive for ever: write a function that takes what it needs as its argument"

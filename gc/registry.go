@@ -14,24 +14,21 @@ import (
 // owner, which it would keep alive for ever. A W without pointers costs the Go collector least. All
 // methods are safe for concurrent use.
 //
-// Tracking an object takes a lock for a moment. A walk needs a weak pointer to each object. A small
-// object gets it once 16 younger ones have been tracked nearby, or when a cycle is about to begin.
-// Until then the registry keeps the object alive, and a cycle of the runtime does not find it.
+// A small object gets its weak pointer once 16 younger ones have been tracked nearby, or when a
+// cycle is about to begin. Until then the registry keeps the object alive.
 type WeakRegistry[W any] struct {
 	objects registry.Registry[W]
 	gate    *Gate
 	counted bool // others give the memory back: see Count
 }
 
-// A Slot names one tracked object of a [WeakRegistry]. It has a generation of 32 bits, so that a
-// slot that was given up is not mistaken for its successor.
+// A Slot names one tracked object of a [WeakRegistry], and not its successor in the same place.
 type Slot = registry.Slot
 
 // NewWeakRegistry returns a registry whose objects own memory of the gate's space. Objects of at
 // least large bytes get a weak pointer at once. Cycles of the gate's collector call give for each
-// dead object, on a goroutine of the collector's, under no lock. Give may use the collector.
-// Callers that wait for the cycle do not wait for a give that takes long. [Collector.Err] reports a
-// panic of give, and the other objects are still given back.
+// dead object, on a goroutine of the collector's, under no lock. Give may use the collector and take
+// long. [Collector.Err] reports a panic of give, and the other objects are still given back.
 func NewWeakRegistry[W any](g *Gate, large int64, give func(slot Slot, w W, bytes int64)) *WeakRegistry[W] {
 	r := new(WeakRegistry[W])
 	r.init(g, large, give)
@@ -65,9 +62,8 @@ func (r *WeakRegistry[W]) track(p unsafe.Pointer, bytes int64, w W) Slot {
 	return slot
 }
 
-// Untrack gives up a slot, and returns the w and bytes of Track. It does not give the memory back;
-// the caller does. It returns false if the slot was given up before or a cycle has found its object
-// dead.
+// Untrack gives up a slot, and returns the w and bytes of Track. The caller gives the memory back.
+// Untrack returns false if the slot was given up before or a cycle has found its object dead.
 func (r *WeakRegistry[W]) Untrack(slot Slot) (w W, bytes int64, ok bool) {
 	return r.objects.Untrack(slot)
 }

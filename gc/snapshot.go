@@ -59,8 +59,7 @@ type Decided struct {
 
 // A Survivor is memory given to [Own] at one allocation site that has outlived many cycles. It is a
 // cache, a leak, or an owner that its own release keeps alive. Site is the stack, innermost first.
-// Bytes is estimated from samples, and Samples is their number. Cycles is the number of cycles that
-// the oldest of them has outlived.
+// Bytes is estimated from Samples samples, of which the oldest has outlived Cycles cycles.
 type Survivor = observe.Survivor
 
 // Snapshot returns the state of the collector. It takes the collector's lock for some microseconds.
@@ -175,9 +174,8 @@ var pauseBounds = [...]time.Duration{
 // and so on up to 10 s. The last one has no bound.
 func PauseBound(i int) time.Duration { return pauseBounds[min(i, len(pauseBounds)-1)] }
 
-// A Level is the live memory of a source in one step. The collector reads a source when it asks the
-// policy, and right before and after a cycle gives memory back. So the extremes are exact. While the
-// program is at work it also reads at each half of Config.Idle.
+// A Level is the live memory of a source in one step. Its extremes are exact, because the collector
+// reads a source when it asks the policy, and right before and after a cycle gives memory back.
 type Level struct {
 	Start       time.Duration // of the step
 	First, Last int64         // live bytes at the first reading and at the last one

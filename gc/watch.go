@@ -45,8 +45,7 @@ type sight struct {
 
 // A ticker looks every lookOften while a gauge moves. After each look without a move it waits twice
 // as long, up to lookSeldom. It does not wait longer than the process takes to use a slice of
-// processor time, because memory moves only while the program runs. A look takes a thousandth of a
-// slice.
+// processor time, because memory moves only while the program runs.
 const (
 	lookOften    = 2 * time.Millisecond
 	lookRationed = 32 * time.Millisecond // while cycles are rationed
@@ -57,15 +56,13 @@ const (
 // Watch makes c collect for the memory whose bytes read returns. Finalizers and cleanups of the
 // program or of a library free that memory, and a cycle makes them run. A ticker calls read: every
 // 2 ms while the gauge moves, and every 32 to 100 ms while cycles bring little or the process does
-// nothing. A program may call [Gauge.Look] after a large allocation. Read must not block and must
-// not call the collector. Callers are never held for a gauge. A recording shows each rise between
-// two looks as an object, and each fall as the end of the oldest objects.
+// nothing. Read must not block and must not call the collector. Callers are never held for a gauge.
+// A recording shows each rise between two looks as an object, and each fall as the end of the oldest
+// objects.
 //
 // The yield of a cycle is the number of bytes that the gauge falls by once finalizers and cleanups
-// have run. The cycle waits for them briefly. If the next cycle starts before they have run, the
-// two are measured together. The yield is never exact, because the program allocates and frees
-// meanwhile. Memory that a cycle does not bring back is not garbage, and policies then wait
-// longer.
+// have run. It is never exact, because the program allocates and frees meanwhile. Memory that a
+// cycle does not bring back is not garbage, and policies then wait longer.
 //
 // Close the gauge when it is no longer needed.
 func Watch(c *Collector, read func() int64) *Gauge {
@@ -221,10 +218,9 @@ func (g *Gauge) record(moved int64) {
 }
 
 // pace returns the shortest and the longest time to the next look, and the bytes by which the gauge
-// must have moved for the next look to come at once. Last is the time since the look before, and
-// got is the processor time that the process used in it. While finalizers are due looks are
-// frequent, because a cycle may follow them. While the gauge is rationed they are rare: each wakes
-// an idle thread, which takes longer than the look itself.
+// must have moved for the next look to come at once. In the time last since the look before, the
+// process used the processor time got. While finalizers are due looks are frequent, because a cycle
+// may follow them. While the gauge is rationed they are rare, because each wakes an idle thread.
 func (g *Gauge) pace(last, got time.Duration) (shortest, longest time.Duration, much int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

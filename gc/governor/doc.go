@@ -7,15 +7,10 @@
 // with an [Order], and the shell carries it out. Package gc is the shell for Go's runtime. Package
 // sim has two shells for virtual time, so that a replay follows the same rules as a program.
 //
-// # Rules
-//
-// One cycle runs at a time. While it runs, the governor starts no other, whatever the policy
-// answers.
-//
-// Cycles take at most [Caps].Cycles of the processor time. A memory rests while further cycles
-// would gain too little: see [Rest]. The limit of a soft memory is a goal. Its callers are held by
-// short assists, at most [Caps].Held of any second. Callers of other memories are held for whole
-// cycles.
+// One cycle runs at a time, whatever the policy answers. Cycles take at most [Caps].Cycles of the
+// processor time, and a memory rests while more of them would gain too little: see [Rest]. The limit
+// of a soft memory is a goal, and its callers are held by short assists. Callers of other memories
+// are held for whole cycles.
 //
 // Times are on the shell's clock and never go back. Byte counts refer to the memory that the call
 // names. One goroutine at a time may use a governor and its memories.

@@ -12,10 +12,9 @@ type idle struct {
 	served int64 // gross at the last cycle for an idle program
 }
 
-// Quiet is called each time that the idle interval has passed. If the program has allocated
-// nothing since the last call, Quiet orders one cycle for the garbage that is left. It returns false
-// if no further call is needed until something is tracked again. Gauges do not count, because they
-// ask for themselves.
+// Quiet is called after each idle interval. If the program has allocated nothing since the last
+// call, Quiet orders one cycle for the garbage that is left. More is false if no further call is
+// needed until something is tracked again. Gauges do not count, because they ask for themselves.
 func (g *Governor) Quiet(at time.Duration) (o Order, more bool) {
 	i := &g.idle
 	g.Top = nil

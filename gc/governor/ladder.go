@@ -23,10 +23,9 @@ const (
 	ladderDoubles = 3
 )
 
-// Rest returns how long a climber waits for a free before the next collection. After a collection
-// that freed too little, it is the time that this collection took. It doubles for each further one
-// in a row, up to eight times and at most 256 ms. So a program that keeps asking for too much
-// spends a ninth of its time on collections. (java.nio.Bits waits 511 ms in all.)
+// Rest returns how long a climber waits for a free before the next collection: as long as the last
+// one took, if that freed too little, and twice as long for each further one in a row, up to eight
+// times and 256 ms. So collections take at most a ninth of the time. (java.nio.Bits waits 511 ms.)
 func (l *Ladder) Rest() time.Duration {
 	if l.futile == 0 {
 		return 0

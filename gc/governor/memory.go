@@ -43,10 +43,9 @@ func (m *Memory) Fell(live int64) { m.kept = min(m.kept, live) }
 // rebase takes the reading as the state after a cycle.
 func (m *Memory) rebase() { m.kept, m.allocated = m.Live, m.Allocated }
 
-// isOneWith reports whether m and other are parts of one memory. The host's memory has two kinds
-// of parts: libraries count some of it, and gauges read the rest. The policy sees them as one
-// memory that has grown by as much as the part that grew most. Their sum would hide garbage,
-// because memory that a library frees and its allocator keeps shows up in the gauge.
+// isOneWith reports whether m and other are parts of one memory. Libraries count some of the host's
+// memory, and gauges read the rest. The policy sees one memory that has grown by as much as the part
+// that grew most. The sum would hide garbage: memory that an allocator keeps shows up in the gauge.
 func (m *Memory) isOneWith(other *Memory) bool {
 	part := func(m *Memory) bool { return (m.Soft || m.Gauge) && m.Space == pressure.Host }
 	return m == other || part(m) && part(other)

@@ -7,7 +7,7 @@ import "time"
 // first get a small share of the processor time that the program itself uses. If memory grows by
 // half under that share, and cycles bring it back, only [Caps] and the price of memory bound them
 // for some time. After that time the small share must prove too small again. Each cycle in a row
-// that brings nothing back halves the share. Cycles of the runtime cost nothing, so those in vain do not count.
+// that brings nothing back halves the share, except those of the runtime, which cost nothing.
 //
 // Growth by half corresponds to GOGC=50. The doubling of the time between cycles in vain is that of
 // the OpenTelemetry collector's memory limiter.

@@ -1,6 +1,5 @@
-// Package freed connects package gc with the trimmer of the process's C allocator. Package gc reports
-// cycles that have freed host memory. The trimmer reports the bytes that it gave back to the
-// system. Without a trimmer nothing happens. All functions are safe for concurrent use.
+// Package freed connects package gc, which reports cycles that have freed host memory, with the trimmer
+// of C's allocator, which reports the bytes that it gave back. All functions are safe for concurrent use.
 package freed
 
 import (

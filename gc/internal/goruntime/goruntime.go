@@ -20,8 +20,8 @@ type Engine interface {
 	Now() time.Duration
 	// Read returns a reading of the runtime.
 	Read() Reading
-	// Mark runs a cycle, and returns as soon as weak pointers to dead objects are nil. It returns the
-	// time that passed before the mark began, because the last cycle had left its sweep.
+	// Mark runs a cycle until weak pointers to dead objects are nil. Swept is the time before its mark
+	// began, in which it ended the sweep of the last cycle.
 	Mark() (swept time.Duration)
 	// Processor is the processor time of the cycles of the process so far, without work that only
 	// idle processors did. It changes when a mark ends.
@@ -32,8 +32,8 @@ type Engine interface {
 	Spare() bool
 	// Pending returns the progress of sweeps, finalizers and cleanups.
 	Pending() Pending
-	// Watch makes the engine call ended some time after each cycle of the process, until the engine
-	// is unreachable. Ended must not block. Watch is called once.
+	// Watch, called once, makes the engine call ended after each cycle of the process, until the
+	// engine is unreachable. Ended must not block.
 	Watch(ended func())
 	// Close waits until the goroutines of the engine have ended.
 	Close()
@@ -89,8 +89,7 @@ func read(names ...string) (values [4]uint64) {
 }
 
 // Mark does not wait until runtime.GC returns. That is after the sweep, which on busy cores ends
-// seconds after the mark. A cycle that follows another one at once first finishes the other's sweep.
-// Swept is the least time that this took.
+// seconds after the mark. Swept is the least time that the sweep of the last cycle took.
 func (r *Runtime) Mark() (swept time.Duration) {
 	var samples [2]metrics.Sample
 	before, stops := progress(&samples)

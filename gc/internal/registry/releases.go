@@ -13,10 +13,9 @@ import (
 	"github.com/eagergc/eagergc/gc/internal/goruntime"
 )
 
-// Releases gives the memory of dead objects back. It runs code of the program, which may take long,
-// panic, end its goroutine, or wait for a lock whose holder waits for a cycle. So it runs on worker
-// goroutines, usually one. A cycle waits while its releases make progress. A worker whose release
-// does not return is left behind, and another one takes over the remaining objects.
+// Releases gives the memory of dead objects back. The code of the program may take long, panic, end
+// its goroutine, or wait for a lock whose holder waits for a cycle. So it runs on worker goroutines,
+// usually one. A worker whose release does not return is left behind, and another one takes over.
 //
 // The runtime clears weak pointers to an object when it queues the object's finalizer. So the memory
 // of a dead object waits until the finalizers that were queued when it was found have run.
@@ -140,9 +139,8 @@ func (r *Releases) Found(c *Cycle, m *Memory, dead Remains, counted bool) {
 }
 
 // passes reports whether b may be given back. The runtime takes all queued finalizers at once and
-// runs the latest first. So two steps are needed before all finalizers that b waits for have run.
-// First as many have to run as were queued then, which means that the runtime has taken them all.
-// Then as many have to run as were queued at that moment.
+// runs the latest first. So first as many have to run as were queued when b was found, which means
+// that the runtime has taken them all, and then as many as were queued at that moment.
 func (r *Releases) passes(b *batch, now goruntime.Pending) bool {
 	if !b.taken && now.Finalized >= b.finalizers {
 		b.taken, b.finalizers = true, now.Finalizers
