@@ -234,7 +234,7 @@ func TestEachDeviceHasItsOwnLimitAndItsOwnCycles(t *testing.T) {
 
 func TestWithoutALimitTheFirstRefusalSetsOne(t *testing.T) {
 	device := newTight(t, 8*arrayBytes)
-	t.Setenv(gc.PolicyVariable, "none")
+	t.Setenv(gc.PolicyVariable, "never")
 	b, m := wrap(t, device, gc.Config{})
 	run := graph.MustNewExec(b, twice)
 	x := array()
@@ -254,7 +254,7 @@ func TestWithoutALimitTheFirstRefusalSetsOne(t *testing.T) {
 func TestAnAllocatorThatWaitsIsGivenWhatItWaitsFor(t *testing.T) {
 	device := newTight(t, 8*arrayBytes)
 	device.wait = time.Minute
-	t.Setenv(gc.PolicyVariable, "off")
+	t.Setenv(gc.PolicyVariable, "never")
 	b, m := wrap(t, device, gc.Config{})
 	run := graph.MustNewExec(b, twice)
 	x := array()
