@@ -472,7 +472,10 @@ func TestALevelHasTheMostOfItsStep(t *testing.T) {
 func TestAForgottenCollector(t *testing.T) {
 	released := make(chan bool, 1)
 	c := func() weak.Pointer[gc.Collector] {
-		c := newForgotten(t)
+		c, err := gc.New(gc.Config{Idle: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
 		owner := new(boxed)
 		gc.Own(c, owner, 4<<10, func(done chan bool) { done <- true }, released)
 		for range 3 { // the collector is reachable by its owners alone
@@ -486,13 +489,4 @@ func TestAForgottenCollector(t *testing.T) {
 			t.Fatalf("given back %d times; the collector is still there: %v", len(released), c.Value() != nil)
 		}
 	}
-}
-
-//go:noinline
-func newForgotten(t *testing.T) *gc.Collector {
-	c, err := gc.New(gc.Config{Idle: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }

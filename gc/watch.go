@@ -197,7 +197,7 @@ func (g *Gauge) bytes() (level int64) {
 func (g *Gauge) reading() governor.GaugeReading {
 	level, p := g.bytes(), g.c.engine.Pending()
 	return governor.GaugeReading{
-		Level: level, Trimmed: freed.Given(), Ran: p.Ran(), Waiting: p.Waiting(), Swept: p.Swept, Heap: goruntime.Heap(),
+		Level: level, Trimmed: freed.Given(), Ran: p.Ran(), Waiting: p.Waiting(), Marked: p.Marked, Swept: p.Swept, Heap: goruntime.Heap(),
 		Processor: g.c.engine.Used() / time.Duration(runtime.GOMAXPROCS(0)),
 	}
 }
@@ -273,7 +273,7 @@ func (g *Gauge) promoteAll() {
 func (g *Gauge) walk(r *collection) {
 	c := g.c
 	g.step(func(_ time.Duration, reading *governor.GaugeReading) (trim bool) {
-		g.rules.Marked(reading, c.engine.Pending().Marked, r.Trigger != policy.TriggerNatural)
+		g.rules.Marked(reading, r.Trigger != policy.TriggerNatural)
 		return false
 	})
 	r.released.Await(lookSlice, func() (judged bool) {

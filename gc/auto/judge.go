@@ -31,6 +31,8 @@ const (
 	parts     = 3
 	partLen   = 4               // readings, or buckets, in a part of a window
 	window    = parts * partLen // in which growth has to go on
+	startUp   = 96              // readings at the start of a program, in which libraries fill caches
+	startUpBy = 4               // the factor of the bounds of growth outside Go then
 	heldAfter = 10              // readings
 	large     = 64 << 20        // bytes that are reported
 	leastHeld = 16 << 20        // bytes that are reported once they have doubled
@@ -44,7 +46,6 @@ const (
 // the memory of a server that rises and falls with its load would seem to grow.
 type scale struct {
 	every   int // readings in a bucket
-	start   int // readings at the start of the program: outside Go, a window that holds one has four times the bounds
 	least   int64
 	share   float64 // of the level
 	in      []reading
@@ -64,11 +65,9 @@ type judge struct {
 	stands [2]int // readings in a row in which a queue had entries and none ran
 }
 
-// newJudge returns a judge that has seen nothing. At the start of a program more growth outside Go is
-// needed, because libraries fill caches then: under load, libvips takes 200 MiB in the first 12 s,
-// and 70 to 95 MiB more in the next minutes.
+// newJudge returns a judge that has seen nothing.
 func newJudge() *judge {
-	return &judge{scales: []*scale{{every: 1, start: 12, least: 2 * large, share: 0.05}, {every: 8, start: 96, least: large, share: 0.1}, {every: 64, start: 96, least: large, share: 0.2}}}
+	return &judge{scales: []*scale{{every: 1, least: 2 * large, share: 0.05}, {every: 8, least: large, share: 0.1}, {every: 64, least: large, share: 0.2}}}
 }
 
 // see judges the process after one more reading. Held is above 0 when memory outside the Go heap
@@ -139,11 +138,13 @@ func (s *scale) growth() gc.Finding {
 	if len(s.in) < window {
 		return gc.Finding{}
 	}
-	times := int64(1)
-	if s.n < s.start+window*s.every {
-		times = 4
+	factor := int64(1)
+	if length := window * s.every; s.n < length+min(length, startUp) {
+		// The window holds readings of the start. Under load, libvips takes 200 MiB in the first 12 s,
+		// and 70 to 95 MiB more in the next minutes.
+		factor = startUpBy
 	}
-	outside, golang := s.rise(times, &s.outside, func(r reading) int64 { return r.Outside }), s.rise(1, &s.golang, func(r reading) int64 { return r.Objects })
+	outside, golang := s.rise(factor, &s.outside, func(r reading) int64 { return r.Outside }), s.rise(1, &s.golang, func(r reading) int64 { return r.Objects })
 	first, last := s.in[0], s.in[window-1]
 	// With GOGC=100 the last cycle may have kept as little as half of what is reachable now.
 	if kept := last.Live - first.Live; kept < golang/4 {
@@ -175,16 +176,16 @@ func (s *scale) growth() gc.Finding {
 }
 
 // rise returns the growth of the parts' least levels from the first part to the last. It is 0 if a
-// part has not grown, if the growth is less than so many times the bounds, or if the level has been
-// as high before.
-func (s *scale) rise(times int64, before *int64, of func(reading) int64) int64 {
+// part has not grown, if the growth is less than the bounds times factor, or if the level has been as
+// high before.
+func (s *scale) rise(factor int64, before *int64, of func(reading) int64) int64 {
 	var low [parts]int64
 	for i, r := range s.in {
 		if p := i / partLen; i%partLen == 0 || of(r) < low[p] {
 			low[p] = of(r)
 		}
 	}
-	all, bound := low[2]-low[0], times*max(s.least, int64(s.share*float64(low[2])))
+	all, bound := low[2]-low[0], factor*max(s.least, int64(s.share*float64(low[2])))
 	was := *before
 	*before = max(was-was/256, low[0])
 	if all < bound || low[2] <= was || min(low[1]-low[0], low[2]-low[1]) < all/4 {

@@ -35,7 +35,8 @@ type GaugeReading struct {
 	Trimmed int64 // bytes so far that trims of an allocator gave back, rather than cycles
 	Ran     int64 // finalizers and cleanups run so far, without the collector's own
 	Waiting bool  // finalizers or cleanups are due
-	Swept   int64 // number of marks so far whose sweep has ended
+	Marked  int64 // number of marks so far
+	Swept   int64 // number of those whose sweep has ended
 	Heap    int64 // bytes of the Go heap that the last cycle kept, at least 4 MiB (where GOGC=100 begins)
 
 	Processor time.Duration // processor time of the process so far, divided by GOMAXPROCS
@@ -114,13 +115,12 @@ func (g *Gauge) Marking(at time.Duration, r *GaugeReading) {
 // leastSpan is the shortest time from which a rate is taken.
 const leastSpan = 2 * time.Millisecond
 
-// Marked reports that a mark has ended. Marks is the number of marks so far. Asked is false if the
-// runtime began the mark by itself.
-func (g *Gauge) Marked(r *GaugeReading, marks int64, asked bool) {
+// Marked reports that a mark has ended. Asked is false if the runtime began it by itself.
+func (g *Gauge) Marked(r *GaugeReading, asked bool) {
 	g.see(r)
 	o := &g.outcome
 	if !g.Judging() {
-		o.high, o.marks = max(1, r.Level), marks
+		o.high, o.marks = max(1, r.Level), r.Marked
 	}
 	o.asked = o.asked || asked
 }

@@ -34,7 +34,7 @@ func newLibrary(live int64) *library {
 }
 
 func (l *library) reading() *governor.GaugeReading {
-	return &governor.GaugeReading{Level: l.live + l.kept, Trimmed: l.trimmed, Ran: l.ran, Waiting: l.due > 0, Swept: l.marks, Heap: l.heap, Processor: time.Duration(l.busy * float64(l.now))}
+	return &governor.GaugeReading{Level: l.live + l.kept, Trimmed: l.trimmed, Ran: l.ran, Waiting: l.due > 0, Marked: l.marks, Swept: l.marks, Heap: l.heap, Processor: time.Duration(l.busy * float64(l.now))}
 }
 
 // allocate takes bytes, of which some become garbage at once.
@@ -62,7 +62,7 @@ func (l *library) cycle(asked bool) {
 	l.g.Marking(l.now, l.reading())
 	l.due, l.garbage = l.due+l.garbage, 0
 	l.marks++
-	l.g.Marked(l.reading(), l.marks, asked)
+	l.g.Marked(l.reading(), asked)
 	if l.slow == 0 {
 		l.finalize()
 	}
@@ -367,9 +367,11 @@ func TestCyclesJudgedTogether(t *testing.T) {
 	r := &governor.GaugeReading{Level: 1000 * mib}
 	for at := time.Second; at < 10*time.Second; at += time.Second {
 		g.Marking(at, r)
-		g.Marked(r, r.Swept+1, true)
+		r.Marked++
+		g.Marked(r, true)
 		g.Marking(at+ms, r)
-		g.Marked(r, r.Swept+2, false)
+		r.Marked++
+		g.Marked(r, false)
 		r.Swept += 2
 		if judged, _ := g.Settled(at+2*ms, r); !judged {
 			t.Fatal("not judged")
@@ -385,9 +387,9 @@ func TestALittleAboveALargeLevel(t *testing.T) {
 	g, marks := governor.NewGauge(0, 0), int64(0)
 	cycle := func(level, freed int64) (share float64) {
 		marks++
-		at, r := time.Duration(marks)*time.Second, &governor.GaugeReading{Level: level, Swept: marks}
+		at, r := time.Duration(marks)*time.Second, &governor.GaugeReading{Level: level, Marked: marks, Swept: marks}
 		g.Marking(at, r)
-		g.Marked(r, marks, true)
+		g.Marked(r, true)
 		r.Level -= freed
 		g.Settled(at+ms, r)
 		w := g.Worth(at)
