@@ -43,7 +43,7 @@ type namedStyle struct {
 
 // namedStyles are the policies of the default comparison. A search chose the colours so that any
 // two differ from each other and from the page, for readers with each kind of colour blindness
-// too. Pacer has the widest line.
+// too. The test of this package checks that. Pacer has the widest line.
 var namedStyles = []namedStyle{
 	{"pacer", policyStyle{rgb(0x1547C0), rgb(0x4B84FE), nil, 2.6, circle}},
 	{"never", policyStyle{rgb(0x716D6E), rgb(0x6A6B6A), nil, 1.5, plus}},
