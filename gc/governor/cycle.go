@@ -35,7 +35,7 @@ type Run struct {
 
 // Began reports that a cycle begins.
 func (g *Governor) Began(at time.Duration, why Cause) Run {
-	g.progress.note(g.allocated(at), g.Cost)
+	g.progress.begin(at)
 	g.Running = true
 	r := Run{Cause: why, Start: at, expected: g.Cost}
 	if m := why.Memory; m != nil {
@@ -56,7 +56,7 @@ func (g *Governor) Settled(at time.Duration, r *Run) (c policy.Cycle) {
 		g.report(at, &c, r)
 		return c
 	}
-	g.progress.ended(g.allocated(at), r.Exposed)
+	g.progress.ended(at, r.Exposed)
 	g.Running = false
 	c = policy.Cycle{
 		Start: r.Start, Duration: r.Duration, Exposed: r.Exposed, Trigger: r.Trigger, Action: r.Action,

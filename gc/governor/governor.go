@@ -83,7 +83,7 @@ func (g *Governor) SetPolicy(p policy.Policy) {
 // Add puts m under the governor. It takes the reading of m as the state after the last cycle.
 func (g *Governor) Add(m *Memory) {
 	m.rebase()
-	g.progress = progress{} // bytes allocated before m was added are not progress
+	g.progress = progress{} // it learns the program's places anew
 	if g.closed {
 		m.Wake = math.MaxInt64
 	}
@@ -125,10 +125,9 @@ func (g *Governor) wakeAll(wake int64) {
 // request has reached m.Wake and m.Rest is over. Allocations of a soft memory or a gauge are never
 // held.
 func (g *Governor) Allocate(at time.Duration, m *Memory, request int64) Order {
-	g.point(at, policy.Allocation)
-	g.Asked.Request = request
-	if r := &g.progress.request; !m.Gauge {
-		*r = max(*r-*r/64, request)
+	g.Asked = policy.Point{Now: at, At: policy.Allocation, Request: request}
+	if !m.Gauge { // a gauge does not know when the program allocates
+		g.progress.point(g.allocated(at), kindOf(request, m.Limit), request, g.Running, g.budget.until)
 	}
 	o := g.decide(m)
 	o.Hold = o.Hold && !m.Soft && !m.Gauge
@@ -141,25 +140,17 @@ func (g *Governor) Allocate(at time.Duration, m *Memory, request int64) Order {
 // Sync asks the policy before the program waits. Wait is the expected length of the wait. If the
 // order says Hold, the shell holds the caller after its own wait.
 func (g *Governor) Sync(at, wait time.Duration) Order {
-	g.point(at, policy.Sync)
-	g.Asked.Wait, g.Asked.WillBlock = wait, true
-	g.progress.waited += wait
+	g.Asked = policy.Point{Now: at, At: policy.Sync, Wait: wait, WillBlock: true}
+	g.progress.point(g.allocated(at), 1, 0, g.Running, g.budget.until)
 	return g.decide(nil)
 }
 
 // Due reports whether the policy wants a cycle at a sync point where the caller has no wait. It
 // begins no cycle.
 func (g *Governor) Due(at time.Duration) bool {
-	g.point(at, policy.Sync)
+	g.Asked = policy.Point{Now: at, At: policy.Sync}
 	g.decide(nil)
 	return g.Answer.Action != policy.Skip
-}
-
-func (g *Governor) point(at time.Duration, kind policy.PointKind) {
-	g.Asked = policy.Point{Now: at, At: kind}
-	if !g.Running {
-		g.progress.note(g.allocated(at), g.Cost)
-	}
 }
 
 // allocated returns the bytes that the program has allocated so far. It leaves out gauges, because
@@ -175,8 +166,7 @@ func (g *Governor) allocated(at time.Duration) moment {
 }
 
 // Progress returns how much longer the program takes beside a cycle, as a share of the time
-// without one. It compares the bytes that the program allocates in a time. It is 0 until some
-// cycles have been compared.
+// without one. It is 0 until some cycles have been compared.
 func (g *Governor) Progress() (slowdown float64) { return g.progress.slowdown() }
 
 // decide asks the policy about the memory under most pressure, and applies the caps. Asks is the

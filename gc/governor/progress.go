@@ -1,27 +1,35 @@
 package governor
 
 import (
-	"math"
+	"math/bits"
 	"time"
 )
 
-// A progress learns how much cycles slow the program. It compares the bytes that the program
-// allocates beside a cycle with those that it allocates before and after. It compares neighbouring
-// times, because the rate of a program changes with its phases. Counting goroutines that wait
-// would not work for a program whose threads belong to C.
+// A progress learns how much cycles slow the program. It compares the time from one point to the
+// next with the time that the program takes from the same place without a cycle. The points before
+// a place tell it apart from others, because the rate of a program changes. Counting goroutines
+// that wait would not work for a program whose threads belong to C.
 type progress struct {
-	seen  moment      // reading at the last call
-	free  moment      // seen, without the time and the bytes beside cycles
-	ring  [128]moment // earlier values of free
-	next  int         // number of the next entry of ring
-	cycle besideCycle // the last cycle, until it is compared
+	places [1024]place
+	tokens [history]uint64 // of the last points
+	points int
+	here   uint64        // key of the place at the last point
+	asked  int64         // bytes of the request there
+	last   moment        // the last point
+	beside time.Duration // time since then beside a cycle that has settled
+	held   time.Duration // the part of it in which the cycle held callers
 
-	request int64         // bytes of the largest request of late
-	waited  time.Duration // expected lengths of all waits so far
-	apart   float64       // bytes expected beside cycles: decaying sum
-	loss    float64       // missing bytes: decaying sum
-	uneven  float64       // bytes by which times without a cycle differ from each other: decaying sum
-	cycles  float64
+	began  time.Duration // start of the cycle under way
+	length time.Duration // of the last cycle, while it held nobody
+	near   time.Duration // until then a loss counts as the last cycle's
+
+	// Decaying sums over cycles, in ns.
+	along  float64 // time beside cycles
+	loss   float64 // time, beside cycles and near them, beyond what was expected
+	spread float64 // squares of such losses in stretches of time far from cycles
+	parts  float64 // number of these stretches
+	cycles float64
+	part   struct{ passed, loss float64 } // the present stretch
 }
 
 // A moment is a time, and the bytes allocated until then.
@@ -30,127 +38,141 @@ type moment struct {
 	bytes int64
 }
 
-// A besideCycle is the time that passed and the bytes that were allocated beside a cycle.
-type besideCycle struct {
-	moment               // time and bytes beside the cycle
-	from   time.Duration // its start, on the clock of free
+// A place holds what passes between a place and the next point without a cycle.
+type place struct {
+	key         uint64
+	took, bytes float64 // means: time in ns, bytes allocated
+	visits      float64 // that count
+	near        bool    // they all followed a cycle closely
 }
 
 const (
-	keepProgress  = 0.95 // decay per cycle: the last twenty count
-	leastCycles   = 3    // slowdown is 0 before that many cycles
-	leastRequests = 4    // of the largest size, in the time of a cycle
-	mostSlowdown  = 8
-	apartTimes    = 3  // lengths of the cycle that are compared before it, and after it
-	spacing       = 16 // entries of the ring per length of a cycle
+	history      = 8 // points that tell places apart
+	mostVisits   = 16
+	leastVisits  = 2
+	keepProgress = 0.95 // decay per cycle: the last twenty count
+	leastCycles  = 3    // slowdown is 0 before that many cycles
+	mostSlowdown = 8
+	smallRequest = 1024 // part of the limit below which the size of a request says nothing
 )
 
-// note takes a reading while no cycle is under way. A cycle is expected to take so long.
-func (p *progress) note(now moment, cycle time.Duration) {
-	now = p.work(now)
-	p.free.at += now.at - p.seen.at
-	p.free.bytes += now.bytes - p.seen.bytes
-	p.seen = now
-	if p.next == 0 || p.free.at-p.last(0).at >= cycle/spacing {
-		p.ring[p.next%len(p.ring)] = p.free
-		p.next++
+// point notes a point of the program. Kind is 1 at a sync and above 1 at an allocation of request
+// bytes. Callers are held until heldUntil.
+func (p *progress) point(now moment, kind uint64, request int64, running bool, heldUntil time.Duration) {
+	if p.points > 0 && p.last.at >= heldUntil {
+		if running {
+			p.beside += now.at - max(p.last.at, p.began)
+		}
+		p.arrive(now)
 	}
-	if c := &p.cycle; c.at > 0 && p.free.at >= c.from+(1+apartTimes)*c.at {
-		p.compare()
+	p.last, p.asked, p.beside, p.held = now, request, 0, 0
+	p.tokens[p.points%history] = kind
+	p.points++
+	p.here = 0
+	for i := range history {
+		p.here = (p.here + p.tokens[(p.points+i)%history]) * 0x9e3779b97f4a7c15
+		p.here ^= p.here >> 29
 	}
 }
 
-// work returns now on a clock that stands still during waits.
-func (p *progress) work(now moment) moment {
-	now.at = max(p.seen.at, now.at-p.waited)
-	return now
+// kindOf returns the kind of an allocation. Which of many small requests meets a point is chance.
+func kindOf(request, limit int64) uint64 {
+	if request < limit/smallRequest {
+		return 2
+	}
+	return 3 + uint64(bits.Len64(uint64(request)))
 }
 
-// last returns the nth value of the ring, counted back from the newest, which is 0.
-func (p *progress) last(n int) moment { return p.ring[(p.next-1-n)%len(p.ring)] }
-
-// ended reports that the cycle under way has settled. Held is the part of its time for which
-// callers were held.
-func (p *progress) ended(now moment, held time.Duration) {
-	if p.cycle.at > 0 {
-		p.compare() // the next cycle came soon, so compare this one now
+// arrive learns from what passed since the last point. What counts as near a cycle is known when
+// the time begins, so long times do not count more often than short ones. Time alone is compared if
+// the governor was asked of all the bytes, and otherwise time per byte.
+func (p *progress) arrive(now moment) {
+	took, bytes := float64(now.at-p.last.at-p.held), now.bytes-p.last.bytes
+	if took <= 0 {
+		return
 	}
-	now = p.work(now)
-	length := now.at - p.seen.at
-	if free := length - held; free >= length/4 && free > 0 {
-		p.cycle = besideCycle{moment{free, now.bytes - p.seen.bytes}, p.free.at}
+	near := p.beside > 0 || p.last.at < p.near
+	exact, rate := p.place(p.here), p.place(^p.here)
+	expected := 0.0
+	switch {
+	case bytes == p.asked && exact.visits >= max(leastVisits, rate.visits/2):
+		expected = exact.took
+	case rate.visits >= leastVisits && rate.bytes > 0:
+		expected = rate.took / rate.bytes * float64(bytes)
 	}
-	p.seen = now
-}
-
-// compare learns from the last cycle. It also counts a time as long as the cycle after its end.
-// Sweeping and releases then go on, and a program whose device has worked on meanwhile catches up.
-func (p *progress) compare() {
-	c := p.cycle
-	p.cycle = besideCycle{}
-	var m [2*apartTimes + 2]moment // at the start of the cycle, and at whole lengths of it before and after
-	for i := range m {
-		m[i] = p.at(c.from + time.Duration(i-apartTimes)*c.at)
-	}
-	lo, begin, end, hi := m[0], m[apartTimes], m[apartTimes+1], m[len(m)-1]
-	length := begin.at - lo.at + hi.at - end.at
-	if 2*length < c.at {
-		return // too little is known
-	}
-	rate := float64(begin.bytes-lo.bytes+hi.bytes-end.bytes) / float64(length)
-	expected := rate * float64(c.at)
-	if expected < leastRequests*float64(p.request) {
-		return // chance decides whether a request falls into the cycle
-	}
-	loss := expected + rate*float64(end.at-begin.at) - float64(c.bytes+end.bytes-begin.bytes)
-	p.apart = keepProgress*p.apart + expected
-	p.loss = keepProgress*p.loss + loss
-	p.uneven = keepProgress*p.uneven + unevenness(m[:], c.at, rate)
-	p.cycles = keepProgress*p.cycles + 1
-}
-
-// unevenness returns the mean difference between the bytes that were allocated in twice the length
-// of a cycle and those that rate gives. Moments lie a length apart, half of them before the cycle.
-func unevenness(m []moment, length time.Duration, rate float64) (bytes float64) {
-	n := 0.0
-	for i := range len(m) - 2 {
-		besideIt := i == apartTimes-1 || i == apartTimes
-		if d := m[i+2].at - m[i].at; d >= length && !besideIt {
-			n++
-			bytes += math.Abs(float64(m[i+2].bytes-m[i].bytes)/float64(d)-rate) * float64(2*length)
+	if expected > 0 {
+		most := 2 * float64(p.length) // one pause of the program must not outweigh all else
+		loss := min(max(took-expected, -most), most)
+		if near {
+			p.along += float64(p.beside - p.held)
+			p.loss += loss
+		} else {
+			p.compare(took, loss, most)
 		}
 	}
-	return bytes / max(1, n)
-}
-
-// at returns the moment at time t on the clock of free, or the nearest known one.
-func (p *progress) at(t time.Duration) moment {
-	later := p.free
-	for n := range min(p.next, len(p.ring)) {
-		m := p.last(n)
-		if m.at <= t {
-			if later.at > t && later.at > m.at {
-				m.bytes += int64(float64(later.bytes-m.bytes) * float64(t-m.at) / float64(later.at-m.at))
-				m.at = t
-			}
-			if t >= p.free.at {
-				m = p.free
-			}
-			return m
+	if p.beside == 0 {
+		rate.learn(took, bytes, near)
+		if bytes == p.asked {
+			exact.learn(took, bytes, near)
 		}
-		later = m
 	}
-	return later
 }
 
-// slowdown returns how much longer the program takes beside a cycle, as a share of the time
-// without one. A program allocates in bursts, and its cycles may all begin at the same place of a
-// burst. So a loss that is no larger than the unevenness counts as none, and a larger one is
-// reduced.
+// place returns the place with a key. A new place replaces an old one.
+func (p *progress) place(key uint64) *place {
+	x := &p.places[key%uint64(len(p.places))]
+	if x.key != key {
+		*x = place{key: key}
+	}
+	return x
+}
+
+// compare adds to the present stretch, which is as long as a cycle and the time near it.
+func (p *progress) compare(took, loss, length float64) {
+	p.part.passed += took
+	p.part.loss += loss
+	if p.part.passed >= length && length > 0 {
+		p.spread += p.part.loss * p.part.loss
+		p.parts++
+		p.part.passed, p.part.loss = 0, 0
+	}
+}
+
+// learn adds a visit. Visits near a cycle count only as long as there are no others.
+func (x *place) learn(took float64, bytes int64, near bool) {
+	if x.visits == 0 || x.near && !near {
+		*x = place{key: x.key, near: near}
+	}
+	if x.near == near {
+		x.visits = min(x.visits+1, mostVisits)
+		x.took += (took - x.took) / x.visits
+		x.bytes += (float64(bytes) - x.bytes) / x.visits
+	}
+}
+
+// begin reports that a cycle begins.
+func (p *progress) begin(at time.Duration) { p.began = at }
+
+// ended reports that the cycle under way has settled. It held callers for the last part of its
+// time, exposed. For as long as it ran without that, losses still count as its own. Sweeping and
+// releases go on then, and a program whose device has worked on meanwhile catches up.
+func (p *progress) ended(at, exposed time.Duration) {
+	p.beside += at - max(p.last.at, p.began)
+	p.held += min(exposed, at-max(p.last.at, p.began))
+	p.length = at - p.began - exposed
+	p.near = at + p.length
+	for _, sum := range []*float64{&p.along, &p.loss, &p.spread, &p.parts, &p.cycles} {
+		*sum *= keepProgress
+	}
+	p.cycles++
+}
+
+// slowdown returns how much longer the program takes beside a cycle, as a share of the time without
+// one. A loss that is no larger than chance makes it counts as none, and a larger one is reduced.
 func (p *progress) slowdown() float64 {
 	if p.cycles < leastCycles || p.loss <= 0 {
 		return 0
 	}
-	loss := max(0, p.loss-p.uneven*p.uneven/p.loss)
-	return min(p.apart/max(p.apart-loss, p.apart/(1+mostSlowdown))-1, mostSlowdown)
+	loss := max(0, p.loss-p.spread/max(1, p.parts)*p.cycles/p.loss)
+	return min(loss/max(p.along-loss, loss/mostSlowdown, 1), mostSlowdown)
 }

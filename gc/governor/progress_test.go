@@ -21,6 +21,7 @@ type looper struct {
 	after    float64                              // for as long after it
 	stall    func(at time.Duration) time.Duration // time in which the program does something else
 	every    time.Duration                        // between two cycles
+	due      func() bool                          // whether a cycle begins, in place of every
 }
 
 const tick = 25 * time.Microsecond
@@ -44,12 +45,14 @@ func (l *looper) learn(cycles int) float64 {
 				took = time.Duration(float64(took) * (1 + l.after))
 			}
 			l.pass(took)
+			if l.g.Running && l.now > l.end-l.held {
+				l.pass(l.end - l.now)
+			}
 		}
-		if !l.g.Running && l.now >= next {
+		if !l.g.Running && (l.due == nil && l.now >= next || l.due != nil && l.due()) {
 			cycles--
 			next += l.every
 			l.begin(governor.Cause{Trigger: policy.TriggerPolicy, Action: policy.Overlap, Memory: &l.m.Memory})
-			l.pass(l.held)
 		}
 		n := int64(l.bytes(l.now))
 		l.g.Allocate(l.now, &l.m.Memory, n)
@@ -93,6 +96,32 @@ func TestSlowdownOfAProgramThatPauses(t *testing.T) {
 		l.m = l.add(pressure.Device(0), 1<<20)
 		if got := l.learn(40); got > 0.3 {
 			t.Errorf("seed %d: slowdown %.2f of cycles that cost nothing", seed, got)
+		}
+	}
+}
+
+// TestSlowdownOfALoop: a loop makes 90 small objects quickly and then 10 large ones slowly. All cycles begin at the same place of it.
+func TestSlowdownOfALoop(t *testing.T) {
+	for _, want := range []float64{0, 0.8} {
+		for _, place := range []int{30, 90} {
+			n := 0
+			l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), slowdown: want}
+			l.due = func() bool { return n > 1000 && n%300 == place }
+			slow := func() bool { return n%100 >= 90 }
+			l.bytes = func(time.Duration) float64 {
+				if n++; slow() {
+					return 4096 * mib
+				}
+				return mib
+			}
+			l.stall = func(time.Duration) time.Duration {
+				if slow() {
+					return 2 * ms
+				}
+				return 4 * tick
+			}
+			l.m = l.add(pressure.Device(0), 1<<20)
+			between(t, "slowdown in a loop", l.learn(24), want-0.1, want+0.1)
 		}
 	}
 }
