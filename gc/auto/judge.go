@@ -32,7 +32,7 @@ const (
 	partLen   = 4               // readings, or buckets, in a part of a window
 	window    = parts * partLen // in which growth has to go on
 	startUp   = 96              // readings at the start of a program, in which libraries fill caches
-	startUpBy = 4               // the factor of the bounds of growth outside Go then
+	unlikely  = 4               // the factor of the bounds of growth that is likely to end
 	heldAfter = 10              // readings
 	large     = 64 << 20        // bytes that are reported
 	leastHeld = 16 << 20        // bytes that are reported once they have doubled
@@ -138,13 +138,17 @@ func (s *scale) growth() gc.Finding {
 	if len(s.in) < window {
 		return gc.Finding{}
 	}
-	factor := int64(1)
+	byOutside, byGo := int64(1), int64(1)
 	if length := window * s.every; s.n < length+min(length, startUp) {
 		// The window holds readings of the start. Under load, libvips takes 200 MiB in the first 12 s,
 		// and 70 to 95 MiB more in the next minutes.
-		factor = startUpBy
+		byOutside = unlikely
 	}
-	outside, golang := s.rise(factor, &s.outside, func(r reading) int64 { return r.Outside }), s.rise(1, &s.golang, func(r reading) int64 { return r.Objects })
+	if s.every == 1 {
+		// Requests queue up for some seconds. In Prometheus they took 290 MiB in 12 s.
+		byGo = unlikely
+	}
+	outside, golang := s.rise(byOutside, &s.outside, func(r reading) int64 { return r.Outside }), s.rise(byGo, &s.golang, func(r reading) int64 { return r.Objects })
 	first, last := s.in[0], s.in[window-1]
 	// With GOGC=100 the last cycle may have kept as little as half of what is reachable now.
 	if kept := last.Live - first.Live; kept < golang/4 {

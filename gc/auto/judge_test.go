@@ -77,8 +77,10 @@ func TestGrowth(t *testing.T) {
 		"doubles in 250 s":              {seconds: 192, rate: 4 << 10, base: 232, want: verdict.OutsideGrowth, level: verdict.Bad},
 		"beside garbage":                {seconds: 32, rate: 20 << 10, period: 3, height: 200, want: verdict.OutsideGrowth, level: verdict.Bad},
 		"garbage alone":                 {seconds: 500, period: 3, height: 200, base: 10},
-		"Go":                            {seconds: 12, rate: 20 << 10, golang: true, want: verdict.GoGrowth, level: verdict.Bad},
-		"garbage of Go before a cycle ": {seconds: 12, rate: 20 << 10, golang: true, garbage: true},
+		"Go, very fast":                 {seconds: 12, rate: 64 << 10, golang: true, want: verdict.GoGrowth, level: verdict.Bad},
+		"Go, for 64 s":                  {seconds: 96, rate: 1 << 10, golang: true, want: verdict.GoGrowth, level: verdict.Bad},
+		"Go, while requests queue up":   {seconds: 192, rate: 24 << 10, base: 40, golang: true, until: 14},
+		"garbage of Go before a cycle ": {seconds: 12, rate: 64 << 10, golang: true, garbage: true},
 	} {
 		j := newJudge()
 		var f gc.Finding
