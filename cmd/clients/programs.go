@@ -31,6 +31,7 @@ const (
 	remedy       = "plain+IMGPROXY_FREE_MEMORY_INTERVAL=10" // imgproxy's default: a collection and a trim each 10 s
 	idle         = "import+EAGERGC=off"
 	gpu          = "BACKEND=xla:{bundle}/plugin/xla_cuda_plugin.so MEMORY_FRACTION=0.05 CUDA_VISIBLE_DEVICES=0 GOMLX_NO_AUTO_INSTALL=1 GOPJRT_CUDA_CHECKS=0 XLA_FLAGS=--xla_gpu_cuda_data_dir=/usr/local/cuda"
+	hours        = "--storage.tsdb.min-block-duration=1m --storage.tsdb.max-block-duration=3m --storage.tsdb.retention.time=5m" // a minute in place of two hours
 	pictures     = "IMGPROXY_BIND=127.0.0.1:{port} IMGPROXY_LOCAL_FILESYSTEM_ROOT={bundle}/images IMGPROXY_FREE_MEMORY_INTERVAL=86400"
 )
 
@@ -43,6 +44,8 @@ var wholes = []program{
 		args: "-node-id=1 -http-addr=127.0.0.1:{port} -raft-addr=127.0.0.1:{next} {dir}/data"},
 	{name: "victoria", ways: "plain," + ticks, ready: "/health", rate: 450, next: metrics,
 		args: "-httpListenAddr=127.0.0.1:{port} -storageDataPath={dir} -memory.allowedBytes=512MiB -search.disableCache"},
+	{name: "prometheus", ways: "plain," + ticks, ready: "/-/ready", rate: 240, next: samples,
+		args: "--config.file={bundle}/prometheus.yml --web.listen-address=127.0.0.1:{port} --web.enable-otlp-receiver --storage.tsdb.path={dir}/data " + hours},
 	{name: "embed", ways: "plain,eager", args: vectors, env: gpu, ready: "/health", device: "/memory", rate: 40, next: texts},
 	{name: "embedforgets", ways: "plain,eager", args: vectors, env: gpu, ready: "/health", device: "/memory", rate: 40, next: texts},
 }
@@ -92,6 +95,36 @@ func metrics(r *rand.Rand) request {
 		fmt.Fprintf(&b, "m%d{host=\"h%d\",zone=\"z%d\",part=\"p%d\"} %d\n", i%20, host, host%5, i/20, r.IntN(1e6))
 	}
 	return request{"/api/v1/import/prometheus", b.String()}
+}
+
+// samples adds a sample to each of 200 counters of a host, or sums the rates of 20 in the last minute.
+// One request in 60 sums those of all hosts in the last three minutes, most of which lie in mapped
+// files. A host has new counters in each minute, as after an update of what runs there. A counter
+// follows from the time alone, so samples of the same millisecond agree.
+func samples(r *rand.Rand) request {
+	now := time.Now()
+	ask := func(of string, since time.Duration, step int) request {
+		q := fmt.Sprintf("sum(rate(m%d_total%s[30s])) by (zone)", r.IntN(10), of)
+		return request{path: fmt.Sprintf("/api/v1/query_range?query=%s&start=%d&end=%d&step=%d", url.QueryEscape(q), now.Add(-since).Unix(), now.Unix(), step)}
+	}
+	ms, host := now.UnixMilli(), r.IntN(100)
+	switch n := r.IntN(60); {
+	case n == 0:
+		return ask("", 3*time.Minute, 15)
+	case n < 20:
+		return ask(fmt.Sprintf(`{job="h%d"}`, host), time.Minute, 5)
+	}
+	run := (now.Unix() + int64(host)) / 60 % 1000
+	metrics := make([]string, 10)
+	for m := range metrics {
+		points := make([]string, 20)
+		for p := range points {
+			points[p] = fmt.Sprintf(`{"timeUnixNano": "%d000000", "asInt": "%d", "attributes": [{"key": "zone", "value": {"stringValue": "z%d"}}, {"key": "part", "value": {"stringValue": "p%d"}}, {"key": "run", "value": {"stringValue": "r%d"}}]}`,
+				ms, ms%1e9*int64(20*m+p+1)/1000, host%5, p, run)
+		}
+		metrics[m] = fmt.Sprintf(`{"name": "m%d", "sum": {"aggregationTemporality": 2, "isMonotonic": true, "dataPoints": [%s]}}`, m, strings.Join(points, ","))
+	}
+	return request{"/api/v1/otlp/v1/metrics", fmt.Sprintf(`{"resourceMetrics": [{"resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "h%d"}}]}, "scopeMetrics": [{"metrics": [%s]}]}]}`, host, strings.Join(metrics, ","))}
 }
 
 // texts asks for the vectors of 8 to 32 texts of 3 to 120 words.

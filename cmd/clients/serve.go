@@ -33,24 +33,24 @@ type bed struct {
 }
 
 // bench runs programs in their ways, each on two processors of its own, in another order in each
-// round. Of eight processors or more this command has the last eighth, at least two. It writes the
-// rows of each window when the window ends, because a run may be interrupted. A failure does not end
-// the others.
+// round. Of eight processors or more this command has the rest, at least an eighth. It writes the rows
+// of each window when the window ends, because a run may be interrupted. A failure does not end the
+// others.
 func (b bed) bench(programs []program, rounds int) error {
 	if err := os.MkdirAll(filepath.Join(b.out, "logs"), 0o777); err != nil {
 		return err
-	}
-	n := runtime.NumCPU()
-	pairs := max(1, (n-max(2, n/8))/2)
-	if n >= 8 {
-		if err := exec.Command(taskset, "-acp", fmt.Sprintf("%d-%d", 2*pairs, n-1), strconv.Itoa(os.Getpid())).Run(); err != nil {
-			return err
-		}
 	}
 	var todo runs
 	for _, p := range programs {
 		for way := range strings.SplitSeq(p.ways, ",") {
 			todo = append(todo, run{client: p.name, way: way})
+		}
+	}
+	n := runtime.NumCPU()
+	pairs := min(max(1, (n-max(2, n/8))/2), len(todo))
+	if n >= 8 {
+		if err := exec.Command(taskset, "-acp", fmt.Sprintf("%d-%d", 2*pairs, n-1), strconv.Itoa(os.Getpid())).Run(); err != nil {
+			return err
 		}
 	}
 	var mu sync.Mutex
