@@ -37,7 +37,7 @@ var columns = []struct {
 // pictured are the clients whose memory over time is kept and drawn. drawn are their ways, in the
 // order of the legend.
 var (
-	pictured = []string{"query", "imgproxy", "imgproxyforgets", "rqlite", "victoria"}
+	pictured = []string{"query", "imgproxy", "imgproxyforgets", "rqlite", "victoria", "prometheus"}
 	drawn    = []string{"plain", remedy, "auto", "close", idle, "import"}
 )
 

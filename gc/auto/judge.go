@@ -42,14 +42,14 @@ const (
 )
 
 // A scale is a window of buckets. A bucket holds the least values of its readings. Growth in the
-// window counts if it exceeds both bounds and ends above every level before the window. Otherwise
-// the memory of a server that rises and falls with its load would seem to grow.
+// window counts as far as it is above every level before the window, if that exceeds both bounds.
+// Otherwise the memory of a server that rises and falls with its load would seem to grow.
 type scale struct {
 	every   int // readings in a bucket
 	least   int64
 	share   float64 // of the level
 	in      []reading
-	outside int64 // the highest level before, less 1/256 for each bucket since
+	outside int64 // the highest level before, less 1/1024 for each bucket since
 	golang  int64 // that in the Go heap
 	n       int
 	found   gc.Finding
@@ -179,9 +179,9 @@ func (s *scale) growth() gc.Finding {
 	return find(urgency, what, text, pressure.Bytes(rate), pressure.Bytes(level))
 }
 
-// rise returns the growth of the parts' least levels from the first part to the last. It is 0 if a
-// part has not grown, if the growth is less than the bounds times factor, or if the level has been as
-// high before.
+// rise returns by how much the parts' least levels have grown from the first part to the last, above
+// the highest level before. It is 0 if a part has not grown, or if the growth is less than the bounds
+// times factor.
 func (s *scale) rise(factor int64, before *int64, of func(reading) int64) int64 {
 	var low [parts]int64
 	for i, r := range s.in {
@@ -189,10 +189,10 @@ func (s *scale) rise(factor int64, before *int64, of func(reading) int64) int64 
 			low[p] = of(r)
 		}
 	}
-	all, bound := low[2]-low[0], factor*max(s.least, int64(s.share*float64(low[2])))
 	was := *before
-	*before = max(was-was/256, low[0])
-	if all < bound || low[2] <= was || min(low[1]-low[0], low[2]-low[1]) < all/4 {
+	*before = max(was-was/1024, low[0])
+	all, bound := low[2]-max(low[0], was), factor*max(s.least, int64(s.share*float64(low[2])))
+	if all < bound || min(low[1]-low[0], low[2]-low[1]) < all/4 {
 		return 0
 	}
 	return all
