@@ -35,7 +35,7 @@ type Run struct {
 
 // Began reports that a cycle begins.
 func (g *Governor) Began(at time.Duration, why Cause) Run {
-	g.progress.begin(at)
+	g.progress.began = at
 	g.Running = true
 	r := Run{Cause: why, Start: at, expected: g.Cost}
 	if m := why.Memory; m != nil {

@@ -127,7 +127,7 @@ func (g *Governor) wakeAll(wake int64) {
 func (g *Governor) Allocate(at time.Duration, m *Memory, request int64) Order {
 	g.Asked = policy.Point{Now: at, At: policy.Allocation, Request: request}
 	if !m.Gauge { // a gauge does not know when the program allocates
-		g.progress.point(g.allocated(at), kindOf(request, m.Limit), request, g.Running, g.budget.until)
+		g.progress.point(at, g, request, m.Limit/smallRequest)
 	}
 	o := g.decide(m)
 	o.Hold = o.Hold && !m.Soft && !m.Gauge
@@ -141,7 +141,7 @@ func (g *Governor) Allocate(at time.Duration, m *Memory, request int64) Order {
 // order says Hold, the shell holds the caller after its own wait.
 func (g *Governor) Sync(at, wait time.Duration) Order {
 	g.Asked = policy.Point{Now: at, At: policy.Sync, Wait: wait, WillBlock: true}
-	g.progress.point(g.allocated(at), 1, 0, g.Running, g.budget.until)
+	g.progress.point(at, g, 0, 0)
 	return g.decide(nil)
 }
 
@@ -151,18 +151,6 @@ func (g *Governor) Due(at time.Duration) bool {
 	g.Asked = policy.Point{Now: at, At: policy.Sync}
 	g.decide(nil)
 	return g.Answer.Action != policy.Skip
-}
-
-// allocated returns the bytes that the program has allocated so far. It leaves out gauges, because
-// they do not know this number.
-func (g *Governor) allocated(at time.Duration) moment {
-	m := moment{at: at}
-	for _, x := range g.memories {
-		if !x.Gauge {
-			m.bytes += x.Allocated
-		}
-	}
-	return m
 }
 
 // Progress returns how much longer the program takes beside a cycle, as a share of the time

@@ -14,8 +14,9 @@ type progress struct {
 	tokens [history]uint64 // of the last points
 	points int
 	here   uint64        // key of the place at the last point
-	asked  int64         // bytes of the request there
-	last   moment        // the last point
+	last   time.Duration // time of the last point
+	bytes  int64         // allocated until then
+	asked  int64         // of a request there
 	beside time.Duration // time since then beside a cycle that has settled
 	held   time.Duration // the part of it in which the cycle held callers
 
@@ -30,12 +31,6 @@ type progress struct {
 	parts  float64 // number of these stretches
 	cycles float64
 	part   struct{ passed, loss float64 } // the present stretch
-}
-
-// A moment is a time, and the bytes allocated until then.
-type moment struct {
-	at    time.Duration
-	bytes int64
 }
 
 // A place holds what passes between a place and the next point without a cycle.
@@ -53,20 +48,30 @@ const (
 	keepProgress = 0.95 // decay per cycle: the last twenty count
 	leastCycles  = 3    // slowdown is 0 before that many cycles
 	mostSlowdown = 8
-	smallRequest = 1024 // part of the limit below which the size of a request says nothing
+	smallRequest = 1024 // part of the limit: requests below it are alike
 )
 
-// point notes a point of the program. Kind is 1 at a sync and above 1 at an allocation of request
-// bytes. Callers are held until heldUntil.
-func (p *progress) point(now moment, kind uint64, request int64, running bool, heldUntil time.Duration) {
-	if p.points > 0 && p.last.at >= heldUntil {
-		if running {
-			p.beside += now.at - max(p.last.at, p.began)
+// point notes a point of the program: an allocation of request bytes, or a sync if that is 0. Small
+// requests are alike, because chance decides which of them meets a point.
+func (p *progress) point(at time.Duration, g *Governor, request, small int64) {
+	bytes := int64(0)
+	for _, m := range g.memories {
+		if !m.Gauge { // a gauge does not know this number
+			bytes += m.Allocated
 		}
-		p.arrive(now)
 	}
-	p.last, p.asked, p.beside, p.held = now, request, 0, 0
-	p.tokens[p.points%history] = kind
+	if g.Running {
+		p.beside += at - max(p.last, p.began)
+	}
+	if took := at - p.last - p.held; took > 0 && p.points > 0 && p.last >= g.budget.until { // nobody was held
+		p.arrive(float64(took), bytes-p.bytes)
+	}
+	p.last, p.bytes, p.asked, p.beside, p.held = at, bytes, request, 0, 0
+	size := request
+	if request > 0 {
+		size = max(request, small)
+	}
+	p.tokens[p.points%history] = uint64(bits.Len64(uint64(size)))
 	p.points++
 	p.here = 0
 	for i := range history {
@@ -75,23 +80,11 @@ func (p *progress) point(now moment, kind uint64, request int64, running bool, h
 	}
 }
 
-// kindOf returns the kind of an allocation. Which of many small requests meets a point is chance.
-func kindOf(request, limit int64) uint64 {
-	if request < limit/smallRequest {
-		return 2
-	}
-	return 3 + uint64(bits.Len64(uint64(request)))
-}
-
 // arrive learns from what passed since the last point. What counts as near a cycle is known when
 // the time begins, so long times do not count more often than short ones. Time alone is compared if
 // the governor was asked of all the bytes, and otherwise time per byte.
-func (p *progress) arrive(now moment) {
-	took, bytes := float64(now.at-p.last.at-p.held), now.bytes-p.last.bytes
-	if took <= 0 {
-		return
-	}
-	near := p.beside > 0 || p.last.at < p.near
+func (p *progress) arrive(took float64, bytes int64) {
+	near := p.beside > 0 || p.last < p.near
 	exact, rate := p.place(p.here), p.place(^p.here)
 	expected := 0.0
 	switch {
@@ -150,15 +143,12 @@ func (x *place) learn(took float64, bytes int64, near bool) {
 	}
 }
 
-// begin reports that a cycle begins.
-func (p *progress) begin(at time.Duration) { p.began = at }
-
 // ended reports that the cycle under way has settled. It held callers for the last part of its
 // time, exposed. For as long as it ran without that, losses still count as its own. Sweeping and
 // releases go on then, and a program whose device has worked on meanwhile catches up.
 func (p *progress) ended(at, exposed time.Duration) {
-	p.beside += at - max(p.last.at, p.began)
-	p.held += min(exposed, at-max(p.last.at, p.began))
+	p.beside += at - max(p.last, p.began)
+	p.held += min(exposed, at-max(p.last, p.began))
 	p.length = at - p.began - exposed
 	p.near = at + p.length
 	for _, sum := range []*float64{&p.along, &p.loss, &p.spread, &p.parts, &p.cycles} {
