@@ -25,9 +25,11 @@ type mannerMark struct {
 }
 
 const (
-	mannerSlow   = 0.5 // slowdown above which late starts are tried
-	mannerCycles = 6   // cycles in a try
-	mannerFirst  = 4   // tries of best before the other is tried again, at first
+	mannerSlow   = 0.5  // slowdown above which late starts are tried
+	mannerCycles = 6    // cycles in a try
+	mannerLeast  = 2    // cycles after which a try of the manner that seems worse may end ...
+	mannerClear  = 1.05 // ... because a byte costs so many times as much
+	mannerFirst  = 4    // tries of best before the other is tried again, at first
 	mannerMost   = 32
 	keepManner   = 0.5 // weight of the old cost of a byte
 )
@@ -41,8 +43,13 @@ func (m *manner) choose(slow float64, now mannerMark) bool {
 	if !m.begun {
 		m.begun, m.since, m.taken = true, now, 0
 	}
-	if grown := now.total - m.since.total; m.taken >= mannerCycles && grown > 0 {
-		m.learn(float64(now.at-m.since.at) / float64(grown))
+	grown := now.total - m.since.total
+	if m.taken < mannerLeast || grown <= 0 {
+		return m.late
+	}
+	cost := float64(now.at-m.since.at) / float64(grown)
+	if m.taken >= mannerCycles || m.late != m.best && cost > mannerClear*m.cost[index(m.best)] {
+		m.learn(cost)
 		m.since, m.taken = now, 0
 	}
 	return m.late

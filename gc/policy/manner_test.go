@@ -23,6 +23,10 @@ func TestMannerFindsTheCheaper(t *testing.T) {
 		}
 		return float64(n) / float64(cycles)
 	}
+	if got := run(36, 3, 1000, 1100); got > 0.12 {
+		t.Errorf("late starts in the first 36, where they cost a tenth more: %g", got)
+	}
+	m = manner{}
 	if got := run(100, 0.1, 2, 1); got > 0 {
 		t.Errorf("late starts in a program that cycles do not slow: %g", got)
 	}
