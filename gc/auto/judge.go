@@ -32,7 +32,8 @@ const (
 	partLen   = 4               // readings, or buckets, in a part of a window
 	window    = parts * partLen // in which growth has to go on
 	startUp   = 96              // readings at the start of a program, in which libraries fill caches
-	unlikely  = 4               // the factor of the bounds of growth that is likely to end
+	startUpBy = 4               // the factor of the bounds of growth outside Go then
+	queuesBy  = 2               // that of growth in the Go heap in the shortest window
 	heldAfter = 10              // readings
 	large     = 64 << 20        // bytes that are reported
 	leastHeld = 16 << 20        // bytes that are reported once they have doubled
@@ -142,11 +143,11 @@ func (s *scale) growth() gc.Finding {
 	if length := window * s.every; s.n < length+min(length, startUp) {
 		// The window holds readings of the start. Under load, libvips takes 200 MiB in the first 12 s,
 		// and 70 to 95 MiB more in the next minutes.
-		byOutside = unlikely
+		byOutside = startUpBy
 	}
 	if s.every == 1 {
-		// Requests queue up for some seconds. In Prometheus they took 290 MiB in 12 s.
-		byGo = unlikely
+		// Requests queue up for some seconds. In Prometheus they took 24 MiB/s.
+		byGo = queuesBy
 	}
 	outside, golang := s.rise(byOutside, &s.outside, func(r reading) int64 { return r.Outside }), s.rise(byGo, &s.golang, func(r reading) int64 { return r.Objects })
 	first, last := s.in[0], s.in[window-1]

@@ -78,10 +78,10 @@ func TestGrowth(t *testing.T) {
 		"beside garbage":                {seconds: 32, rate: 20 << 10, period: 3, height: 200, want: verdict.OutsideGrowth, level: verdict.Bad},
 		"swings, each a little higher":  {seconds: 1000, rate: 50, base: 100, period: 200, height: 1},
 		"garbage alone":                 {seconds: 500, period: 3, height: 200, base: 10},
-		"Go, very fast":                 {seconds: 12, rate: 64 << 10, golang: true, want: verdict.GoGrowth, level: verdict.Bad},
+		"Go, very fast":                 {seconds: 12, rate: 32 << 10, golang: true, want: verdict.GoGrowth, level: verdict.Bad},
 		"Go, for 64 s":                  {seconds: 96, rate: 1 << 10, golang: true, want: verdict.GoGrowth, level: verdict.Bad},
 		"Go, while requests queue up":   {seconds: 192, rate: 24 << 10, base: 40, golang: true, until: 14},
-		"garbage of Go before a cycle ": {seconds: 12, rate: 64 << 10, golang: true, garbage: true},
+		"garbage of Go before a cycle ": {seconds: 12, rate: 32 << 10, golang: true, garbage: true},
 	} {
 		j := newJudge()
 		var f gc.Finding

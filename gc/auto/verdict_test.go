@@ -31,7 +31,7 @@ func TestNineProgramsAreJudged(t *testing.T) {
 	for name, p := range map[string]program{
 		"a leak in C":             {want: "growth outside Go: Memory outside the Go heap grows by 170.00 MiB/s, and cycles free nothing of it: now 2.32 GiB.", at: func(s int64) (int64, int64, int64) { return 170 * s, 1, 0 }},
 		"a slow leak in C":        {want: "growth outside Go: Memory outside the Go heap grows by 1.97 MiB/s, and cycles free nothing of it: now 684.00 MiB.", until: 200, at: func(s int64) (int64, int64, int64) { return 300 + 2*s + saw(s, 3, 10), 1, 0 }},
-		"a leak in Go":            {want: "reachable growth: What the program can reach in the Go heap grows by 80.00 MiB/s: now 1.09 GiB.", at: func(s int64) (int64, int64, int64) { return 20, 80 * s, 0 }},
+		"a leak in Go":            {want: "reachable growth: What the program can reach in the Go heap grows by 40.00 MiB/s: now 560.00 MiB.", at: func(s int64) (int64, int64, int64) { return 20, 40 * s, 0 }},
 		"a cache up to a level":   {want: "nothing wrong", false: []string{"growth"}, at: func(s int64) (int64, int64, int64) { return 100 * min(s, 5), 10, 0 }},
 		"a slow cache in Go":      {want: "nothing wrong", until: 40, at: func(s int64) (int64, int64, int64) { return 20, 20 * min(s, 25), 0 }},
 		"memory that C keeps":     {want: "allocator retention: Of 420.00 MiB resident, C's allocator has kept 300.00 MiB free for 12 s, and Go's 0 B.", at: func(s int64) (int64, int64, int64) { return 400, 10, 300 }},
