@@ -133,7 +133,11 @@ func TestTimeInWhichCallersAreHeld(t *testing.T) {
 		l.m, l.held = l.add(pressure.Device(0), 1<<20), l.length/2
 		gauge := l.add(pressure.Host, 0)
 		gauge.Gauge = true
-		l.bytes = func(time.Duration) float64 { l.g.Allocate(l.now, &gauge.Memory, 500*mib); return mib }
+		l.bytes = func(time.Duration) float64 {
+			l.g.Allocate(l.now, &gauge.Memory, 500*mib)
+			gauge.put(int64(l.now)) // more and more
+			return mib
+		}
 		between(t, "slowdown of a program that is held for half of each cycle", l.learn(24), 0.9*want, 1.1*want)
 	}
 }
