@@ -107,19 +107,8 @@ func TestSlowdownOfALoop(t *testing.T) {
 			n := 0
 			l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), slowdown: want}
 			l.due = func() bool { return n > 1000 && n%300 == place }
-			slow := func() bool { return n%100 >= 90 }
-			l.bytes = func(time.Duration) float64 {
-				if n++; slow() {
-					return 4096 * mib
-				}
-				return mib
-			}
-			l.stall = func(time.Duration) time.Duration {
-				if slow() {
-					return 2 * ms
-				}
-				return 4 * tick
-			}
+			l.bytes = func(time.Duration) float64 { n++; return mib * float64(1+4095*(n%100/90)) }
+			l.stall = func(time.Duration) time.Duration { return 4*tick + time.Duration(n%100/90)*2*ms }
 			l.m = l.add(pressure.Device(0), 1<<20)
 			between(t, "slowdown in a loop", l.learn(24), want-0.1, want+0.1)
 		}
