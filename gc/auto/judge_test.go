@@ -90,10 +90,7 @@ func TestGrowth(t *testing.T) {
 		for s := range c.seconds {
 			level := c.base*mib + s*c.rate<<10
 			if c.peak > 0 {
-				level = c.base*mib + max(0, s-1500)*c.rate<<10
-			}
-			if s < 20 {
-				level = max(level, c.peak*mib)
+				level = max(c.base, c.peak*min(1, 20/(s+1)))*mib + max(0, s-1500)*c.rate<<10
 			}
 			if c.until > 0 {
 				level = min(level, c.base*mib+c.until*c.rate<<10)

@@ -83,7 +83,7 @@ func (g *Governor) SetPolicy(p policy.Policy) {
 // Add puts m under the governor. It takes the reading of m as the state after the last cycle.
 func (g *Governor) Add(m *Memory) {
 	m.rebase()
-	g.progress = progress{} // it learns the program's places anew
+	g.progress = progress{began: g.progress.began} // it learns the program's places anew
 	if g.closed {
 		m.Wake = math.MaxInt64
 	}
@@ -92,7 +92,7 @@ func (g *Governor) Add(m *Memory) {
 
 // Remove takes m out of the governor.
 func (g *Governor) Remove(m *Memory) {
-	g.progress = progress{}
+	g.progress = progress{began: g.progress.began}
 	g.memories = slices.DeleteFunc(g.memories, func(x *Memory) bool { return x == m })
 }
 
