@@ -453,7 +453,12 @@ func FuzzRead(f *testing.F) {
 		if err := Write(&b, tr); err != nil {
 			t.Fatal(err)
 		}
-		if again, err := Read(&b); err != nil || !slices.Equal(again.Events, tr.Events) {
+		if again, err := Read(&b); err != nil || !slices.EqualFunc(again.Events, tr.Events, func(now, was Event) bool {
+			if was.Kind.Labelled() && again.Label(now) == tr.Label(was) {
+				now.Aux = was.Aux // labels are numbered in the order of a file, and events are sorted
+			}
+			return now == was
+		}) {
 			t.Fatalf("a round trip changes the events: %v", err)
 		}
 	})

@@ -102,16 +102,14 @@ func TestSlowdownOfAProgramThatPauses(t *testing.T) {
 
 // TestSlowdownOfALoop: a loop makes 90 small objects quickly and then 10 large ones slowly. All cycles begin at the same place of it.
 func TestSlowdownOfALoop(t *testing.T) {
-	for _, want := range []float64{0, 0.8} {
-		for _, place := range []int{30, 90} {
-			n := 0
-			l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), slowdown: want}
-			l.due = func() bool { return n > 1000 && n%300 == place }
-			l.bytes = func(time.Duration) float64 { n++; return mib * float64(1+4095*(n%100/90)) }
-			l.stall = func(time.Duration) time.Duration { return 4*tick + time.Duration(n%100/90)*2*ms }
-			l.m = l.add(pressure.Device(0), 1<<20)
-			between(t, "slowdown in a loop", l.learn(24), want-0.1, want+0.1)
-		}
+	for place, want := range map[int]float64{30: 0.8, 90: 0, 91: 0.8} {
+		n := 0
+		l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), slowdown: want}
+		l.due = func() bool { return n > 1000 && n%300 == place }
+		l.bytes = func(time.Duration) float64 { n++; return mib * float64(1+4095*(n%100/90)) }
+		l.stall = func(time.Duration) time.Duration { return 4*tick + time.Duration(n%100/90)*2*ms }
+		l.m = l.add(pressure.Device(0), 1<<20)
+		between(t, "slowdown in a loop", l.learn(24), want-0.1, want+0.1)
 	}
 }
 
