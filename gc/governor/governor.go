@@ -56,7 +56,10 @@ func New(caps Caps, p policy.Policy) *Governor {
 
 // Learn makes the governor learn its costs from reported cycles. Without Learn, the shell sets
 // them. The shell must call See before the next point.
-func (g *Governor) Learn() { g.learned = policy.NewExpectation(g.Processors) }
+func (g *Governor) Learn() {
+	g.learned = policy.NewExpectation(g.Processors)
+	g.progress.wanted = true
+}
 
 // See reports the size of a cycle that would begin now. Scan is the bytes of the Go heap to scan,
 // and tracked is the number of objects to check.
@@ -83,7 +86,7 @@ func (g *Governor) SetPolicy(p policy.Policy) {
 // Add puts m under the governor. It takes the reading of m as the state after the last cycle.
 func (g *Governor) Add(m *Memory) {
 	m.rebase()
-	g.progress = progress{began: g.progress.began} // it learns the program's places anew
+	g.progress.forget()
 	if g.closed {
 		m.Wake = math.MaxInt64
 	}
@@ -92,7 +95,7 @@ func (g *Governor) Add(m *Memory) {
 
 // Remove takes m out of the governor.
 func (g *Governor) Remove(m *Memory) {
-	g.progress = progress{began: g.progress.began}
+	g.progress.forget()
 	g.memories = slices.DeleteFunc(g.memories, func(x *Memory) bool { return x == m })
 }
 
@@ -154,8 +157,23 @@ func (g *Governor) Due(at time.Duration) bool {
 }
 
 // Progress returns how much longer the program takes beside a cycle, as a share of the time
-// without one. It is 0 until some cycles have been compared.
-func (g *Governor) Progress() (slowdown float64) { return g.progress.slowdown() }
+// without one. It is 0 until some cycles have been compared. Without [Governor.Learn] the governor
+// learns it from the first call on.
+func (g *Governor) Progress() (slowdown float64) {
+	g.progress.wanted = true
+	return g.progress.slowdown()
+}
+
+// allocated returns the bytes that the program has allocated so far. It leaves out gauges, which do
+// not know this number.
+func (g *Governor) allocated() (bytes int64) {
+	for _, m := range g.memories {
+		if !m.Gauge {
+			bytes += m.Allocated
+		}
+	}
+	return bytes
+}
 
 // decide asks the policy about the memory under most pressure, and applies the caps. Asks is the
 // memory that allocates; it may be nil.

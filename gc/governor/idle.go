@@ -18,10 +18,9 @@ type idle struct {
 func (g *Governor) Quiet(at time.Duration) (o Order, more bool) {
 	i := &g.idle
 	g.Top = nil
-	var gross, live int64
+	gross, live := g.allocated(), int64(0)
 	for _, m := range g.memories {
 		if !m.Gauge {
-			gross += m.Allocated
 			live += m.Live
 		}
 	}

@@ -10,13 +10,14 @@ import (
 // a place tell it apart from others, because the rate of a program changes. Counting goroutines
 // that wait would not work for a program whose threads belong to C.
 type progress struct {
+	wanted bool // somebody reads the slowdown; otherwise nothing is learned
 	places [1024]place
 	tokens [history]uint64 // of the last points
 	points int
 	here   uint64        // key of the place at the last point
 	last   time.Duration // time of the last point
 	bytes  int64         // allocated until then
-	asked  int64         // of a request there
+	asked  int64         // bytes of the request there; 0 at a sync
 	beside time.Duration // time since then beside a cycle that has settled
 	held   time.Duration // the part of it in which the cycle held callers
 
@@ -37,7 +38,7 @@ type progress struct {
 type place struct {
 	key         uint64
 	took, bytes float64 // means: time in ns, bytes allocated
-	visits      float64 // that count
+	visits      float64 // number of visits in the means, at most mostVisits
 	near        bool    // they all followed a cycle closely
 }
 
@@ -48,18 +49,16 @@ const (
 	keepProgress = 0.95 // decay per cycle: the last twenty count
 	leastCycles  = 3    // slowdown is 0 before that many cycles
 	mostSlowdown = 8
-	smallRequest = 1024 // part of the limit: requests below it are alike
+	smallRequest = 1024 // requests below the limit divided by this are alike
 )
 
 // point notes a point of the program: an allocation of request bytes, or a sync if that is 0. Small
 // requests are alike, because chance decides which of them meets a point.
 func (p *progress) point(at time.Duration, g *Governor, request, small int64) {
-	bytes := int64(0)
-	for _, m := range g.memories {
-		if !m.Gauge { // a gauge does not know this number
-			bytes += m.Allocated
-		}
+	if !p.wanted {
+		return
 	}
+	bytes := g.allocated()
 	if g.Running {
 		p.beside += at - max(p.last, p.began)
 	}
@@ -79,6 +78,9 @@ func (p *progress) point(at time.Duration, g *Governor, request, small int64) {
 		p.here ^= p.here >> 29
 	}
 }
+
+// forget makes p learn the program's places anew. A cycle may be under way.
+func (p *progress) forget() { *p = progress{wanted: p.wanted, began: p.began} }
 
 // arrive learns from what passed since the last point. What counts as near a cycle is known when
 // the time begins, so long times do not count more often than short ones. Time alone is compared if
