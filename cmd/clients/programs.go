@@ -31,7 +31,7 @@ const (
 	remedy       = "plain+IMGPROXY_FREE_MEMORY_INTERVAL=10" // imgproxy's default: a collection and a trim each 10 s
 	idle         = "import+EAGERGC=off"
 	gpu          = "BACKEND=xla:{bundle}/plugin/xla_cuda_plugin.so MEMORY_FRACTION=0.05 CUDA_VISIBLE_DEVICES=0 GOMLX_NO_AUTO_INSTALL=1 GOPJRT_CUDA_CHECKS=0 XLA_FLAGS=--xla_gpu_cuda_data_dir=/usr/local/cuda"
-	hours        = "--storage.tsdb.min-block-duration=1m --storage.tsdb.max-block-duration=3m --storage.tsdb.retention.time=5m" // a minute in place of two hours
+	blocks       = "--storage.tsdb.min-block-duration=1m --storage.tsdb.max-block-duration=3m --storage.tsdb.retention.time=5m" // of a minute, in place of two hours
 	pictures     = "IMGPROXY_BIND=127.0.0.1:{port} IMGPROXY_LOCAL_FILESYSTEM_ROOT={bundle}/images IMGPROXY_FREE_MEMORY_INTERVAL=86400"
 )
 
@@ -45,7 +45,7 @@ var wholes = []program{
 	{name: "victoria", ways: "plain," + ticks, ready: "/health", rate: 450, next: metrics,
 		args: "-httpListenAddr=127.0.0.1:{port} -storageDataPath={dir} -memory.allowedBytes=512MiB -search.disableCache"},
 	{name: "prometheus", ways: "plain," + ticks, ready: "/-/ready", rate: 240, next: samples,
-		args: "--config.file={bundle}/prometheus.yml --web.listen-address=127.0.0.1:{port} --web.enable-otlp-receiver --storage.tsdb.path={dir}/data " + hours},
+		args: "--config.file={bundle}/prometheus.yml --web.listen-address=127.0.0.1:{port} --web.enable-otlp-receiver --storage.tsdb.path={dir}/data " + blocks},
 	{name: "embed", ways: "plain,eager", args: vectors, env: gpu, ready: "/health", device: "/memory", rate: 40, next: texts},
 	{name: "embedforgets", ways: "plain,eager", args: vectors, env: gpu, ready: "/health", device: "/memory", rate: 40, next: texts},
 }
@@ -83,11 +83,16 @@ func query(r *rand.Rand) request {
 	return request{"/db/execute", "[" + strings.Join(rows, ",") + "]"}
 }
 
+// rates asks for the sum of the rates of some counters since then, a value each step seconds.
+func rates(of string, since time.Duration, step int) request {
+	now, q := time.Now(), fmt.Sprintf("sum(rate(%s[30s])) by (zone)", of)
+	return request{path: fmt.Sprintf("/api/v1/query_range?query=%s&start=%d&end=%d&step=%d", url.QueryEscape(q), now.Add(-since).Unix(), now.Unix(), step)}
+}
+
 // metrics adds a sample to each of 400 series, or sums the rates of 20 in the last minute.
 func metrics(r *rand.Rand) request {
 	if r.IntN(3) == 0 {
-		q := fmt.Sprintf("sum(rate(m%d{host=\"h%d\"}[30s])) by (zone)", r.IntN(20), r.IntN(100))
-		return request{path: fmt.Sprintf("/api/v1/query_range?query=%s&start=%d&step=5", url.QueryEscape(q), time.Now().Add(-time.Minute).Unix())}
+		return rates(fmt.Sprintf(`m%d{host="h%d"}`, r.IntN(20), r.IntN(100)), time.Minute, 5)
 	}
 	var b strings.Builder
 	host := r.IntN(100)
@@ -102,29 +107,24 @@ func metrics(r *rand.Rand) request {
 // files. A host has new counters in each minute, as after an update of what runs there. A counter
 // follows from the time alone, so samples of the same millisecond agree.
 func samples(r *rand.Rand) request {
-	now := time.Now()
-	ask := func(of string, since time.Duration, step int) request {
-		q := fmt.Sprintf("sum(rate(m%d_total%s[30s])) by (zone)", r.IntN(10), of)
-		return request{path: fmt.Sprintf("/api/v1/query_range?query=%s&start=%d&end=%d&step=%d", url.QueryEscape(q), now.Add(-since).Unix(), now.Unix(), step)}
-	}
-	ms, host := now.UnixMilli(), r.IntN(100)
+	ms, host := time.Now().UnixMilli(), r.IntN(100)
 	switch n := r.IntN(60); {
 	case n == 0:
-		return ask("", 3*time.Minute, 15)
+		return rates(fmt.Sprintf("m%d_total", r.IntN(10)), 3*time.Minute, 15)
 	case n < 20:
-		return ask(fmt.Sprintf(`{job="h%d"}`, host), time.Minute, 5)
+		return rates(fmt.Sprintf(`m%d_total{job="h%d"}`, r.IntN(10), host), time.Minute, 5)
 	}
-	run := (now.Unix() + int64(host)) / 60 % 1000
-	metrics := make([]string, 10)
-	for m := range metrics {
+	run := (ms/1000 + int64(host)) / 60 % 1000
+	counters := make([]string, 10)
+	for m := range counters {
 		points := make([]string, 20)
 		for p := range points {
 			points[p] = fmt.Sprintf(`{"timeUnixNano": "%d000000", "asInt": "%d", "attributes": [{"key": "zone", "value": {"stringValue": "z%d"}}, {"key": "part", "value": {"stringValue": "p%d"}}, {"key": "run", "value": {"stringValue": "r%d"}}]}`,
 				ms, ms%1e9*int64(20*m+p+1)/1000, host%5, p, run)
 		}
-		metrics[m] = fmt.Sprintf(`{"name": "m%d", "sum": {"aggregationTemporality": 2, "isMonotonic": true, "dataPoints": [%s]}}`, m, strings.Join(points, ","))
+		counters[m] = fmt.Sprintf(`{"name": "m%d", "sum": {"aggregationTemporality": 2, "isMonotonic": true, "dataPoints": [%s]}}`, m, strings.Join(points, ","))
 	}
-	return request{"/api/v1/otlp/v1/metrics", fmt.Sprintf(`{"resourceMetrics": [{"resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "h%d"}}]}, "scopeMetrics": [{"metrics": [%s]}]}]}`, host, strings.Join(metrics, ","))}
+	return request{"/api/v1/otlp/v1/metrics", fmt.Sprintf(`{"resourceMetrics": [{"resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "h%d"}}]}, "scopeMetrics": [{"metrics": [%s]}]}]}`, host, strings.Join(counters, ","))}
 }
 
 // texts asks for the vectors of 8 to 32 texts of 3 to 120 words.

@@ -47,7 +47,7 @@ func (b bed) bench(programs []program, rounds int) error {
 		}
 	}
 	n := runtime.NumCPU()
-	pairs := min(max(1, (n-max(2, n/8))/2), len(todo))
+	pairs := max(1, min((n-max(2, n/8))/2, len(todo)))
 	if n >= 8 {
 		if err := exec.Command(taskset, "-acp", fmt.Sprintf("%d-%d", 2*pairs, n-1), strconv.Itoa(os.Getpid())).Run(); err != nil {
 			return err
