@@ -156,23 +156,23 @@ func (g *Governor) Due(at time.Duration) bool {
 	return g.Answer.Action != policy.Skip
 }
 
-// Progress returns how much longer the program takes beside a cycle, as a share of the time
-// without one. It is 0 until some cycles have been compared. Without [Governor.Learn] the governor
-// learns it from the first call on.
+// Progress returns how much longer the program takes beside a cycle, as a share of the time without
+// one; 0 until some cycles have been compared. Without Learn it is learned from the first call on.
 func (g *Governor) Progress() (slowdown float64) {
 	g.progress.wanted = true
 	return g.progress.slowdown()
 }
 
-// allocated returns the bytes that the program has allocated so far. It leaves out gauges, which do
-// not know this number.
-func (g *Governor) allocated() (bytes int64) {
+// counted returns the bytes that are live, and those allocated so far, without gauges, which do not
+// know the latter.
+func (g *Governor) counted() (live, allocated int64) {
 	for _, m := range g.memories {
 		if !m.Gauge {
-			bytes += m.Allocated
+			live += m.Live
+			allocated += m.Allocated
 		}
 	}
-	return bytes
+	return live, allocated
 }
 
 // decide asks the policy about the memory under most pressure, and applies the caps. Asks is the

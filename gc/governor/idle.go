@@ -18,12 +18,7 @@ type idle struct {
 func (g *Governor) Quiet(at time.Duration) (o Order, more bool) {
 	i := &g.idle
 	g.Top = nil
-	gross, live := g.allocated(), int64(0)
-	for _, m := range g.memories {
-		if !m.Gauge {
-			live += m.Live
-		}
-	}
+	live, gross := g.counted()
 	quiet := gross == i.gross
 	i.gross = gross
 	if g.closed || quiet && (live == 0 || gross == i.served || g.policy.String() == "never") {

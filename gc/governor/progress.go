@@ -58,7 +58,7 @@ func (p *progress) point(at time.Duration, g *Governor, request, small int64) {
 	if !p.wanted {
 		return
 	}
-	bytes := g.allocated()
+	_, bytes := g.counted()
 	if g.Running {
 		p.beside += at - max(p.last, p.began)
 	}
