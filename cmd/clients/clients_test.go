@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-var published = []string{"2026-11-23-clients", "2026-11-26-programs"} // below results
+var published = []string{"2026-11-23-clients", "2026-11-26-programs", "2026-11-27-cost/equal"} // below results
 
 // TestPublishedTablesFollowFromTheRuns makes the tables and pictures of copies again. They stay the
 // same.

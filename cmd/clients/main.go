@@ -73,7 +73,7 @@ func main() {
 	warm := flag.Duration("warm", 10*time.Second, "with -programs: time under load before the measurement")
 	length := flag.Duration("time", 45*time.Second, "with -programs: time of the measurement")
 	windows := flag.Int("windows", 1, "with -programs: parts of the measurement, each a row of its own")
-	load := flag.Float64("load", 1, "with -programs: multiple of the known rates of requests, which are at most about 60 % of what two cores can serve")
+	load := flag.Float64("load", 1, "with -programs: multiple of the known rates of requests, which are about 60 % of what two cores of an Intel Xeon can serve")
 	wrap := flag.String("wrap", "", "with -programs: command that runs a program, such as \"systemd-run --scope -p MemoryMax=300M\"")
 	rounds := flag.Int("rounds", 5, "number of runs of each way")
 	tables := flag.Bool("tables", false, "only make tables and pictures from the runs in the folder")

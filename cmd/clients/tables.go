@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/interp"
 
 	"github.com/eagergc/eagergc/cmd/clients/frame"
 	"github.com/eagergc/eagergc/cmd/replay/chart"
@@ -52,7 +54,7 @@ func present(dir string) error {
 // A table stands between two comments of a Markdown file.
 var table = regexp.MustCompile(`(?s)(<!-- clients: (\w+) -->\n).*?(<!-- end -->)`)
 
-var tables = map[string]func(runs) string{"memory": runs.everyClient, "each": runs.each, "strangers": runs.strangers, "programs": runs.programs}
+var tables = map[string]func(runs) string{"memory": runs.everyClient, "each": runs.each, "strangers": runs.strangers, "programs": runs.programs, "equal": runs.equal}
 
 // fill returns the text of a document with new tables. A table whose programs have no runs stays as
 // it is.
@@ -196,6 +198,36 @@ func (all runs) strangers() string {
 		last = append(last, fmt.Sprintf("%.1f", ratio))
 	}
 	return markdown(append([]string{"mean / peak MiB; processor s; cycles (forced, overtaking)"}, ways...), append(rows, last))
+}
+
+// equal compares the import with a ticker that has the same peak. Its processor time lies between
+// those of the other ways without a change of code, by the logarithm of the peak.
+func (all runs) equal() string {
+	var rows [][]string
+	for _, j := range slices.Concat(ours.jobs, strangers.jobs) {
+		others := map[float64]float64{} // processor time by the logarithm of the peak
+		for _, r := range all {
+			if r.client == j.name() && (r.way == "plain" || strings.HasPrefix(r.way, "tick:")) {
+				way := all.of(r.client, r.way)
+				others[math.Log(way.median("peak_mib"))] = way.median("cpu_s")
+			}
+		}
+		auto, peaks, times := all.of(j.name(), "auto"), slices.Sorted(maps.Keys(others)), []float64(nil)
+		if len(auto) == 0 || len(peaks) < 2 {
+			continue
+		}
+		for _, peak := range peaks {
+			times = append(times, others[peak])
+		}
+		var line interp.PiecewiseLinear
+		_ = line.Fit(peaks, times) // has no errors
+		time, note := line.Predict(math.Log(auto.median("peak_mib"))), ""
+		if least := math.Exp(peaks[0]); auto.median("peak_mib") < least {
+			note = fmt.Sprintf(" with %.0f MiB, the least", least)
+		}
+		rows = append(rows, []string{j.name(), auto.memory(), auto.text("%.2f", "cpu_s"), fmt.Sprintf("%.2f%s", time, note), fmt.Sprintf("%.2f", auto.median("cpu_s")/time)})
+	}
+	return markdown([]string{"program", "import: mean / peak MiB", "processor s", "a ticker with that peak: processor s", "import / ticker"}, rows)
 }
 
 // each returns one table for every client, with the spread of its rounds.
