@@ -47,6 +47,10 @@ type group struct {
 	oldest atomic.Pointer[Pool] // of the pools that are open, or were last
 	past   atomic.Int64         // bytes that closed pools had handed out
 	gates  map[*gc.Collector]*sharedGate
+
+	// moving is the number of segments on their way between a core and its upstream. They count as
+	// reserved, and no search finds them.
+	moving atomic.Int64
 }
 
 // A sharedGate is the gate of all pools of a group that have the same collector.

@@ -65,10 +65,12 @@ type Climb struct {
 // climb takes step after step until size bytes fit. The caller has its turn.
 func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 	var done []Climb
+	moving := false
 	for round, again := 1, true; again; round++ {
 		before := p.collected().Freed
 		for s := range steps {
 			done = append(done, p.climbStep(s, size))
+			moving = p.moving()
 			i, err := p.find(size, stream)
 			if i != 0 {
 				return i, nil
@@ -77,7 +79,7 @@ func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 		}
 		again = governor.ClimbsAgain(round, p.collected().Freed-before, size)
 	}
-	i, cause := p.awaitReleases(size, stream, cause)
+	i, cause := p.awaitReleases(size, stream, moving, cause)
 	if i != 0 {
 		return i, nil
 	}
@@ -85,12 +87,14 @@ func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 	return 0, p.outOfMemory(size, cause, done)
 }
 
-// awaitReleases looks for a piece again while releases of dead memory are under way. A cycle waits
-// for a shorter time, and on a busy machine a release may get no processor for that long.
-func (p *Pool) awaitReleases(size int64, stream uint32, cause error) (uint32, error) {
+// awaitReleases looks for a piece again while memory moves, as it did at the last search if moving
+// is true, or while releases of dead memory are under way. A cycle waits for a shorter time, and on a
+// busy machine a release may get no processor for that long.
+func (p *Pool) awaitReleases(size int64, stream uint32, moving bool, cause error) (uint32, error) {
 	c := p.collect.Load()
-	for end := time.Now().Add(releaseWait); c != nil && c.c.Stats().Pending > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(releaseWait); (moving || p.moving() || c != nil && c.c.Stats().Pending > 0) && time.Now().Before(end); {
 		p.ladder.waitForFree(releasePoll)
+		moving = p.moving()
 		i, err := p.find(size, stream)
 		if i != 0 {
 			return i, nil
@@ -99,6 +103,8 @@ func (p *Pool) awaitReleases(size int64, stream uint32, cause error) (uint32, er
 	}
 	return 0, cause
 }
+
+func (p *Pool) moving() bool { return p.group.moving.Load() > 0 }
 
 const (
 	releaseWait = 500 * time.Millisecond

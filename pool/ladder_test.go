@@ -238,6 +238,16 @@ func TestNothingFailsWhileReleasesAreUnderWay(t *testing.T) {
 	a.Free()
 }
 
+// TestNothingFailsWhileMemoryMoves: cached memory that another allocation gives back is room, and so is what it takes anew.
+func TestNothingFailsWhileMemoryMoves(t *testing.T) {
+	up := new(slow)
+	p := open(t, pool.Config{Upstream: up, Limits: hard(64 * mib)})
+	p.Free(alloc(t, p, 64*mib))
+	up.on.Store(true)
+	defer up.on.Store(false)
+	together(8, func(int) { p.Free(alloc(t, p, 512)) })()
+}
+
 // TestAFreeEndsARest: a climber that rests after a collection in vain goes on when a block is freed. The rest is as long as that
 // collection was, at most 256 ms. Where nothing wakes the climber, no try is quicker; on a busy machine some are slower.
 func TestAFreeEndsARest(t *testing.T) {

@@ -344,7 +344,7 @@ func TestCachesShareTheLimit(t *testing.T) {
 	}
 	p.ResetPeaks()
 	start, n := make(chan struct{}), 256
-	wait := together(n, func(int) { <-start; b, _ := p.Alloc(512, 0); p.Free(b) })
+	wait := together(n, func(int) { <-start; p.Free(alloc(t, p, 512)) })
 	close(start)
 	if wait(); p.Stats().LivePeak > int64(n)*512+64*mib/32 {
 		t.Errorf("a peak of %d bytes, of which %d were handed out at most", p.Stats().LivePeak, n*512)
