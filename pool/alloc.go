@@ -200,7 +200,6 @@ func (p *Pool) growBy(bytes, size int64, stream uint32) (uint32, error) {
 	}
 	p.record(trace.Event{Kind: trace.Reserve, Bytes: bytes, Stream: stream})
 	if !p.keepsLimit() {
-		p.group.moving.Add(1)
 		p.releaseSegment(span{addr: addr, bytes: bytes, stream: stream})
 		p.trimUpstream(MaxBytes)
 		return 0, errHardLimit
@@ -289,7 +288,11 @@ func (p *Pool) retire(i uint32) {
 	p.core.headers.at(i).left = 0
 	if !p.cfg.Direct && !p.closed.Load() {
 		p.core.give(i)
-	} else if s, whole := p.core.giveBack(i, &p.group.moving); whole {
+		return
+	}
+	p.group.moving.Add(1)
+	defer p.group.moving.Add(-1)
+	if s, whole := p.core.giveBack(i); whole {
 		p.releaseSegment(s)
 	} else if p.mapper != nil {
 		p.release(MaxBytes)

@@ -5,7 +5,6 @@ import (
 	"iter"
 	"slices"
 	"sync"
-	"sync/atomic"
 )
 
 // Sizes as in PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp, commit 001074d250):
@@ -129,15 +128,14 @@ func (c *core) give(chain uint32) {
 }
 
 // giveBack puts one piece into the core. If its whole segment is free then, it takes the segment
-// out, counts it as moving and returns it.
-func (c *core) giveBack(i uint32, moving *atomic.Int64) (s span, whole bool) {
+// out and returns it.
+func (c *core) giveBack(i uint32) (s span, whole bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i = c.put(i)
 	if h := c.headers.at(i); h.prev != 0 || h.next != 0 || h.ranged {
 		return span{}, false
 	}
-	moving.Add(1)
 	return c.remove(i), true
 }
 
@@ -215,8 +213,8 @@ type span struct {
 }
 
 // evict takes whole free segments out of the core that make up bytes: see choose. If all together
-// are too few, it takes them all. They count as moving.
-func (c *core) evict(bytes int64, moving *atomic.Int64) (out []span) {
+// are too few, it takes them all.
+func (c *core) evict(bytes int64) (out []span) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := c.wholeSegments()
@@ -224,7 +222,6 @@ func (c *core) evict(bytes int64, moving *atomic.Int64) (out []span) {
 	if !ok {
 		chosen = all
 	}
-	moving.Add(int64(len(chosen)))
 	for _, i := range chosen {
 		out = append(out, c.remove(i))
 	}

@@ -48,8 +48,8 @@ type group struct {
 	past   atomic.Int64         // bytes that closed pools had handed out
 	gates  map[*gc.Collector]*sharedGate
 
-	// moving is the number of segments on their way between a core and its upstream. They count as
-	// reserved, and no search finds them.
+	// moving is the number of goroutines that bring segments from an upstream to a core, or back.
+	// Segments on their way count as reserved, but no search finds them.
 	moving atomic.Int64
 }
 

@@ -87,9 +87,10 @@ func (p *Pool) climb(size int64, stream uint32, cause error) (uint32, error) {
 	return 0, p.outOfMemory(size, cause, done)
 }
 
-// awaitReleases looks for a piece again while memory moves, as it did at the last search if moving
-// is true, or while releases of dead memory are under way. A cycle waits for a shorter time, and on a
-// busy machine a release may get no processor for that long.
+// awaitReleases looks for a piece again for as long as one may still turn up: while segments move,
+// and while dead memory is being given back. Moving tells whether segments moved when the last search
+// began. A cycle waits for a shorter time, and on a busy machine a release may get no processor for
+// that long.
 func (p *Pool) awaitReleases(size int64, stream uint32, moving bool, cause error) (uint32, error) {
 	c := p.collect.Load()
 	for end := time.Now().Add(releaseWait); (moving || p.moving() || c != nil && c.c.Stats().Pending > 0) && time.Now().Before(end); {

@@ -238,7 +238,7 @@ func TestNothingFailsWhileReleasesAreUnderWay(t *testing.T) {
 	a.Free()
 }
 
-// TestNothingFailsWhileMemoryMoves: cached memory that another allocation gives back is room, and so is what it takes anew.
+// TestNothingFailsWhileMemoryMoves: eight allocations succeed, although the first needs a while to give cached memory back to make room.
 func TestNothingFailsWhileMemoryMoves(t *testing.T) {
 	up := new(slow)
 	p := open(t, pool.Config{Upstream: up, Limits: hard(64 * mib)})

@@ -18,16 +18,17 @@ func (p *Pool) release(bytes int64) (released int64) {
 	if p.mapper != nil {
 		return p.unmap(bytes)
 	}
-	for _, s := range p.core.evict(bytes, &p.group.moving) {
+	p.group.moving.Add(1)
+	defer p.group.moving.Add(-1)
+	for _, s := range p.core.evict(bytes) {
 		released += p.releaseSegment(s)
 	}
 	return released
 }
 
-// releaseSegment gives a segment back to the upstream that was taken out of the core and counts as
-// moving. It returns the bytes that it gave back.
+// releaseSegment gives a segment back to the upstream that was taken out of the core. It returns
+// the bytes that it gave back.
 func (p *Pool) releaseSegment(s span) int64 {
-	defer p.group.moving.Add(-1)
 	if err := p.upstreamRelease(s); err != nil {
 		p.warn(err)
 		p.core.restore(s)
