@@ -200,8 +200,9 @@ func (all runs) strangers() string {
 	return markdown(append([]string{"mean / peak MiB; processor s; cycles (forced, overtaking)"}, ways...), append(rows, last))
 }
 
-// equal compares the import with a ticker that has the same peak. Its processor time lies between
-// those of the other ways without a change of code, by the logarithm of the peak.
+// equal compares the import with a ticker that has the same peak. The processor time of that ticker
+// is interpolated, by the logarithm of the peak, between the measured tickers and the program as it
+// is. If all of these have a higher peak, it is that of the lowest.
 func (all runs) equal() string {
 	var rows [][]string
 	for _, j := range slices.Concat(ours.jobs, strangers.jobs) {
@@ -221,11 +222,11 @@ func (all runs) equal() string {
 		}
 		var line interp.PiecewiseLinear
 		_ = line.Fit(peaks, times) // has no errors
-		time, note := line.Predict(math.Log(auto.median("peak_mib"))), ""
+		cpu, note := line.Predict(math.Log(auto.median("peak_mib"))), ""
 		if least := math.Exp(peaks[0]); auto.median("peak_mib") < least {
 			note = fmt.Sprintf(" with %.0f MiB, the least", least)
 		}
-		rows = append(rows, []string{j.name(), auto.memory(), auto.text("%.2f", "cpu_s"), fmt.Sprintf("%.2f%s", time, note), fmt.Sprintf("%.2f", auto.median("cpu_s")/time)})
+		rows = append(rows, []string{j.name(), auto.memory(), auto.text("%.2f", "cpu_s"), fmt.Sprintf("%.2f%s", cpu, note), fmt.Sprintf("%.2f", auto.median("cpu_s")/cpu)})
 	}
 	return markdown([]string{"program", "import: mean / peak MiB", "processor s", "a ticker with that peak: processor s", "import / ticker"}, rows)
 }
