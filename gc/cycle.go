@@ -150,7 +150,11 @@ func (c *Collector) settle(r *collection) (freed int64) {
 	c.releases.Wait()
 	freed = c.finish(r)
 	if freed > 0 && r.gate != nil && r.gate.memory.Space == pressure.Host {
-		c.freedHost(1)
+		share := 1.0
+		if g := r.gate.gauge; g != nil {
+			share = g.trims()
+		}
+		c.freedHost(share)
 	}
 	if r.Tracked == 0 {
 		c.letGo()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/internal/freed"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -611,6 +612,27 @@ func TestCyclesThatHoldMemoryMayTakeAll(t *testing.T) {
 		}
 		if text := w.c.Snapshot().Sources[0].Worth; !strings.HasPrefix(text, "memory had grown much") || !strings.HasSuffix(text, "they may take 100 % of the program's processor time") || g.Barren() {
 			w.Errorf("the snapshot has %q", text)
+		}
+	})
+}
+
+// TestTrimsTakeLittle after cycles that bring a gauge down by little.
+func TestTrimsTakeLittle(t *testing.T) {
+	defer freed.SetTrimmer(func(freed.Cycle) {})
+	inBubble(t, gc.Config{}, never(), func(w *world) {
+		var level atomic.Int64
+		var trims, share atomic.Int64
+		freed.SetTrimmer(func(c freed.Cycle) { trims.Add(1); share.Store(int64(100 * c.Share)) })
+		g := gc.Watch(w.c, level.Load)
+		defer g.Close()
+		w.e.begins = func() { time.AfterFunc(ms, func() { level.Add(-mib) }) } // once the mark has ended
+		for range 8 {
+			level.Store(100 * mib)
+			sleep(time.Second)
+			w.collect()
+		}
+		if trims.Load() == 0 || share.Load() != 1 {
+			w.Errorf("%d trims, the last may take %d %% of the program's processor time", trims.Load(), share.Load())
 		}
 	})
 }

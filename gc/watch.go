@@ -143,8 +143,17 @@ func (g *Gauge) step(f func(at time.Duration, r *governor.GaugeReading) (trim bo
 		c.mu.Unlock()
 	}
 	if trim {
-		c.freedHost(g.rules.Share(now))
+		c.freedHost(g.trims())
 	}
+}
+
+// trims returns the share of the program's processor time that trims may take: what cycles have
+// earned, or half of what they may always take.
+func (g *Gauge) trims() float64 {
+	if share := g.seen.Load().worth.Share; share > governor.LeastShare {
+		return share
+	}
+	return governor.LeastShare / 2
 }
 
 // publish publishes what the rules have seen. It returns a line for the log if several cycles show

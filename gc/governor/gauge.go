@@ -88,10 +88,6 @@ func (g *Gauge) Look(at time.Duration, r *GaugeReading, limit int64, work time.D
 // other code. Many bindings crash if one runs during a call: see AUDIT.md.
 const leastGap = 10 * time.Millisecond
 
-// Share returns the share of the program's processor time that cycles may take. Trims may take as
-// much again. At 1, only the caps and the price of memory bound cycles.
-func (g *Gauge) Share(at time.Duration) float64 { return max(g.ration.now(at), LeastShare) }
-
 // Rationed reports whether cycles are so rare that looks at short intervals are not worth their
 // cost.
 func (g *Gauge) Rationed(at time.Duration) bool { return g.ration.now(at) <= LeastShare }

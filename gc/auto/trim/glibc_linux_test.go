@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -111,7 +110,7 @@ func TestTrimFunction(t *testing.T) {
 	}
 }
 
-// A process uses what all its threads use, and it and a thread that waits are told apart; so are the time in the kernel and in all.
+// A process uses what all its threads use, and it and a thread that waits are told apart.
 func TestUsed(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -131,16 +130,11 @@ func TestUsed(t *testing.T) {
 	}()
 	<-done
 	waits := libc.used()
-	page, err := syscall.Mmap(-1, 0, 64*os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
-	if err != nil {
-		t.Fatal(err)
+	if waits.thread-begin.thread > 50*ms || waits.all-begin.all < 100*ms {
+		t.Errorf("at first %+v, after the work of another thread (%+v) %+v", begin, works, waits)
 	}
-	for i := 0; i < len(page); i += os.Getpagesize() {
-		page[i] = 1
-	}
-	after := libc.used()
-	if waits.thread-begin.thread > 50*ms || waits.all-begin.all < 100*ms || waits.system-begin.system > 50*ms || after.faults < waits.faults+60 {
-		t.Errorf("at first %+v, after the work of another thread (%+v) %+v, after 64 faults %+v", begin, works, waits, after)
+	if page := libc.page(); page < 50*time.Nanosecond || page > time.Second {
+		t.Errorf("a page fault takes %v", page)
 	}
 	if r, err := pressure.ReadResident(); err == nil && (libc.resident() < r.Anonymous/2 || libc.resident() > 2*r.Anonymous) {
 		t.Errorf("resident: %d bytes, want %d", libc.resident(), r.Anonymous)

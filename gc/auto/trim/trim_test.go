@@ -31,6 +31,7 @@ type arena struct {
 	fault       time.Duration // for a page that comes back
 	work        time.Duration // of a trim
 	use         usage
+	spent       time.Duration // of it, for trims and page faults
 	busy, none  bool
 	trims       []time.Duration
 	said        []string // aloud
@@ -38,9 +39,10 @@ type arena struct {
 	share, part float64  // of the processors, and of what the program uses
 }
 
-func (a *arena) now() time.Duration { return a.at }
-func (a *arena) resident() int64    { return int64(a.inUse + a.kept) }
-func (a *arena) used() usage        { return a.use }
+func (a *arena) now() time.Duration  { return a.at }
+func (a *arena) resident() int64     { return int64(a.inUse + a.kept) }
+func (a *arena) used() usage         { return a.use }
+func (a *arena) page() time.Duration { return a.fault / 2 } // to one thread, while no other runs
 
 func (a *arena) later(d time.Duration, do func()) {
 	a.timers = append(a.timers, struct {
@@ -56,7 +58,7 @@ func (a *arena) trim() bool {
 	}
 	a.kept = 0
 	a.at += a.work
-	a.use.thread, a.use.system, a.use.all = a.use.thread+a.work, a.use.system+a.work, a.use.all+a.work
+	a.use.thread, a.use.all, a.spent = a.use.thread+a.work, a.use.all+a.work, a.spent+a.work
 	return true
 }
 
@@ -78,10 +80,9 @@ func (a *arena) run(t *trimmer, d time.Duration, frees bool) {
 			more = min(more, a.most-a.kept)
 		}
 		a.kept += more
-		n := int64(more / page)
-		a.use.faults += n
-		a.use.system += time.Duration(n) * a.fault
-		a.use.all += time.Duration(n)*a.fault + ms/2
+		faults := time.Duration(more/page) * a.fault
+		a.spent += faults
+		a.use.all += faults + ms/2
 		if frees {
 			t.cycled(a.cycle())
 		}
@@ -150,11 +151,11 @@ func TestTrimsKeepToTheirShare(t *testing.T) {
 			trimmer = trimming(a, 1000)
 		}
 		a.run(trimmer, 60*time.Second, true)
-		before, began := a.use, a.at
+		before, spent, began := a.use, a.spent, a.at
 		a.run(trimmer, 300*time.Second, true)
-		share := float64(a.use.system-before.system) / float64(a.at-began) / float64(runtime.GOMAXPROCS(0))
+		share := float64(a.spent-spent) / float64(a.at-began) / float64(runtime.GOMAXPROCS(0))
 		if c.part > 0 {
-			share = float64(a.use.system-before.system) / float64(a.use.all-before.all)
+			share = float64(a.spent-spent) / float64(a.use.all-before.all)
 		}
 		if share > 1.1*want || share < want/2 {
 			t.Errorf("%.3f of the processors in %d trims, want %v", share, len(a.trims), want)
