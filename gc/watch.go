@@ -147,13 +147,10 @@ func (g *Gauge) step(f func(at time.Duration, r *governor.GaugeReading) (trim bo
 	}
 }
 
-// trims returns the share of the program's processor time that trims may take: what cycles have
-// earned, or half of what they may always take.
+// trims returns the share of the program's processor time that trims may take: as much as cycles,
+// and always half of the least share.
 func (g *Gauge) trims() float64 {
-	if share := g.seen.Load().worth.Share; share > governor.LeastShare {
-		return share
-	}
-	return governor.LeastShare / 2
+	return max(g.seen.Load().worth.Share, governor.LeastShare/2)
 }
 
 // publish publishes what the rules have seen. It returns a line for the log if several cycles show
