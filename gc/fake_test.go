@@ -22,6 +22,7 @@ import (
 const (
 	ms  = time.Millisecond
 	mib = 1 << 20
+	gib = 1 << 30 // far above the heap of the tests, which gauges compare growth with
 )
 
 // A fake is Go's runtime in a bubble of testing/synctest, where time is virtual: it goes by only while all goroutines wait. A cycle

@@ -607,7 +607,7 @@ func TestCyclesThatHoldMemoryMayTakeAll(t *testing.T) {
 			})
 		}
 		for range 4 {
-			level.Add(64 * mib)
+			level.Add(4 * gib)
 			sleep(time.Second)
 		}
 		if text := w.c.Snapshot().Sources[0].Worth; !strings.HasPrefix(text, "memory had grown much") || !strings.HasSuffix(text, "they may take 100 % of the program's processor time") || g.Barren() {
@@ -642,12 +642,12 @@ func TestAGaugeWaitsForFinalizers(t *testing.T) {
 	p := always(policy.Decision{Action: policy.Block})
 	inBubble(t, gc.Config{}, p, func(w *world) {
 		var level atomic.Int64
-		level.Store(100 * mib)
+		level.Store(100 * gib)
 		g := gc.Watch(w.c, level.Load)
 		w.e.begins = func() { w.e.set(func(e *fake) { e.pending.Finalizers = e.pending.Finalized + 1 }) }
 		grow := func() {
 			for range 100 {
-				level.Add(2 * mib)
+				level.Add(2 * gib)
 				if d := w.takes(func() { g.Look() }); d > 0 {
 					w.Fatalf("held for %v", d)
 				}
@@ -658,24 +658,24 @@ func TestAGaugeWaitsForFinalizers(t *testing.T) {
 		if n := total(w.c); n != 1 {
 			w.Fatalf("%d cycles while a finalizer of the first is due", n)
 		}
-		if asked := p.shown()[0]; asked.Request != 2*mib || asked.Sample.Live+asked.Request != asked.Sample.Reserved {
-			w.Errorf("a rise of 2 MiB asks %+v", asked)
+		if asked := p.shown()[0]; asked.Request != 2*gib || asked.Sample.Live+asked.Request != asked.Sample.Reserved {
+			w.Errorf("a rise of 2 GiB asks %+v", asked)
 		}
-		level.Add(-150 * mib)
+		level.Add(-150 * gib)
 		w.e.set(func(e *fake) { e.pending.Finalized = e.pending.Finalizers })
 		sleep(time.Second)
 		grow()
-		if s := w.c.Stats(); total(w.c) != 2 || s.Freed < 100*mib || s.Freed > 150*mib || s.Exposed != 0 {
+		if s := w.c.Stats(); total(w.c) != 2 || s.Freed < 100*gib || s.Freed > 150*gib || s.Exposed != 0 {
 			w.Errorf("%d cycles once it has run: %+v", total(w.c), s)
 		}
 		w.e.begins = func() {
 			time.AfterFunc(12*ms, func() { // soon after the mark
-				level.Add(-50 * mib)
+				level.Add(-50 * gib)
 				w.e.set(func(e *fake) { e.pending.Finalized = e.pending.Finalizers })
 			})
 		}
-		if freed := w.collect().Freed; freed < 40*mib || freed > 60*mib {
-			w.Errorf("a cycle freed %d bytes, of 50 MiB", freed)
+		if freed := w.collect().Freed; freed < 40*gib || freed > 60*gib {
+			w.Errorf("a cycle freed %d bytes, of 50 GiB", freed)
 		}
 		g.Close()
 	})
