@@ -150,11 +150,7 @@ func (c *Collector) settle(r *collection) (freed int64) {
 	c.releases.Wait()
 	freed = c.finish(r)
 	if freed > 0 && r.gate != nil && r.gate.memory.Space == pressure.Host {
-		share := 1.0
-		if g := r.gate.gauge; g != nil {
-			share = g.trims()
-		}
-		c.freedHost(share)
+		c.freedHost(r.gate.gauge)
 	}
 	if r.Tracked == 0 {
 		c.letGo()
@@ -169,8 +165,13 @@ func (c *Collector) settle(r *collection) (freed int64) {
 }
 
 // freedHost tells the trimmer of the process that a cycle has freed host memory, which the C
-// allocator may keep. A trim may take so large a share of the program's processor time.
-func (c *Collector) freedHost(share float64) {
+// allocator may keep. If only a gauge has seen that, trims may take as large a share of the program's
+// processor time as cycles for the gauge may, and at least half of [governor.LeastShare].
+func (c *Collector) freedHost(g *Gauge) {
+	share := 1.0
+	if g != nil {
+		share = max(g.seen.Load().worth.Share, governor.LeastShare/2)
+	}
 	freed.By(freed.Cycle{
 		Share: share, Cap: c.governor.Caps().Cycles,
 		Waiting: func() bool { return c.engine.Pending().Waiting() },

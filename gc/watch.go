@@ -143,14 +143,8 @@ func (g *Gauge) step(f func(at time.Duration, r *governor.GaugeReading) (trim bo
 		c.mu.Unlock()
 	}
 	if trim {
-		c.freedHost(g.trims())
+		c.freedHost(g)
 	}
-}
-
-// trims returns the share of the program's processor time that trims may take: as much as cycles,
-// and always half of the least share.
-func (g *Gauge) trims() float64 {
-	return max(g.seen.Load().worth.Share, governor.LeastShare/2)
 }
 
 // publish publishes what the rules have seen. It returns a line for the log if several cycles show

@@ -37,7 +37,7 @@ func (g *Gauge) Worth(at time.Duration) Worth {
 }
 
 // LeastShare is the share of the program's processor time that cycles may take if the last one
-// brought memory back. Trims may take as much as cycles, and always half of it.
+// brought memory back.
 const LeastShare = 0.02
 
 const (

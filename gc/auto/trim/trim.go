@@ -38,7 +38,7 @@ type trimmer struct {
 	due   time.Duration // earliest time of the next trim
 	last  time.Duration // when the last one ended
 	after usage         // then
-	trims int
+	trims int           // so far
 	page  time.Duration // that a page fault takes
 	cost  time.Duration // of all trims, page faults included
 	said  bool          // that this is much
@@ -66,7 +66,7 @@ const (
 	lookLast   = 100 * time.Millisecond // for those
 	idleBusy   = 1. / 32                // processors that a program is taken to use at least
 	pageOften  = 64                     // trims until page faults are measured again
-	pageCost   = 2                      // page faults that a page costs in all; measured: 1.4 to 2.8 in four programs
+	pageCost   = 2                      // page faults that a page that comes back costs in all: 1.4 to 2.8 in four programs (results/2026-11-27-cost)
 	dearShare  = 0.05                   // of the processor time that is worth a line
 	dearLeast  = 10 * time.Second       // of it, before the share means anything
 	logTrimmed = "eagergc: trimmed C's allocator"
