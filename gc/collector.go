@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -172,7 +171,7 @@ func build(e goruntime.Engine, cfg Config, p policy.Policy) *Collector {
 	c.log.To, c.log.Contain, c.log.Failed = cfg.Log, c.contain, c.failed
 	c.releases = registry.NewReleases(registry.Host{Engine: e, Strict: c.strict, Fail: c.failed, Late: c.releasedLate})
 	c.governor = governor.New(cfg.Caps, &contained{p, c})
-	c.governor.Processors = runtime.GOMAXPROCS(0) // before Learn
+	c.governor.Processors = goruntime.Processors() // before Learn
 	c.governor.Learn()
 	c.life.idleEvery = max(0, cmp.Or(cfg.Idle, time.Second)/2)
 	c.setRecorder(cfg.Recorder)
@@ -298,7 +297,7 @@ func (c *Collector) read(now time.Duration) {
 	c.runtime.Reading, c.runtime.readAt = c.engine.Read(), now
 	c.governor.See(c.runtime.Scan, c.runtime.tracked)
 	c.governor.Cycles = c.runtime.Cycles - c.runtime.first
-	c.governor.Processors = runtime.GOMAXPROCS(0)
+	c.governor.Processors = goruntime.Processors()
 }
 
 // noticeCycles has cycles settled that the runtime has run by itself. The caller holds mu.

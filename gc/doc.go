@@ -22,6 +22,10 @@
 //     on their own goroutines, may take any lock and may use the collector. A caller that waits for
 //     a cycle does not wait for a release that is stuck.
 //   - Cycles and waits keep to [Caps], whatever the policy says.
+//   - A program on one to three cores that is busy gets four processors ([runtime.GOMAXPROCS]) for a
+//     cycle whose mark takes long. Otherwise Go marks in turns of 10 to 20 ms, in which requests wait.
+//     After that it has its own number again. If GOMAXPROCS is set in the environment, or is less
+//     than the number of cores, it does not change.
 //   - A release runs when [runtime.AddCleanup] would have run it: after a finalizer of its owner.
 //   - The limit of Own is a goal. If memory exceeds it, the log, the page, the metrics and [Stats]
 //     report that, and the log gives the reason.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc/governor"
+	"github.com/eagergc/eagergc/gc/internal/goruntime"
 	"github.com/eagergc/eagergc/gc/internal/observe"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -71,7 +72,7 @@ func (c *Collector) giveWay(r *collection) {
 	n := r.passed.Add(1)
 	if n == 1 && !c.engine.Spare() {
 		c.holdBriefly(r, false, c.governor.GiveWay)
-	} else if 1 < n && n <= int64(governor.Yielders(runtime.GOMAXPROCS(0))) {
+	} else if 1 < n && n <= int64(governor.Yielders(goruntime.Processors())) {
 		runtime.Gosched()
 	}
 }

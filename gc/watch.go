@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -198,7 +197,7 @@ func (g *Gauge) reading() governor.GaugeReading {
 	level, p := g.bytes(), g.c.engine.Pending()
 	return governor.GaugeReading{
 		Level: level, Trimmed: freed.Given(), Ran: p.Ran(), Waiting: p.Waiting(), Marked: p.Marked, Swept: p.Swept, Heap: goruntime.Heap(),
-		Processor: g.c.engine.Used() / time.Duration(runtime.GOMAXPROCS(0)),
+		Processor: g.c.engine.Used() / time.Duration(goruntime.Processors()),
 	}
 }
 

@@ -2,12 +2,12 @@ package debug
 
 import (
 	"fmt"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/internal/goruntime"
 	"github.com/eagergc/eagergc/gc/internal/verdict"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
@@ -33,7 +33,7 @@ func Verdict(s *gc.Snapshot) gc.Finding {
 func judge(s *gc.Snapshot) gc.Finding {
 	done, span := s.Last(time.Minute)
 	share := func(d time.Duration) float64 { return float64(d) / float64(span) }
-	processor := share(done.Processor) / float64(runtime.GOMAXPROCS(0))
+	processor := share(done.Processor) / float64(goruntime.Processors())
 	last := "in the last minute"
 	if s.Now < time.Minute {
 		last = "since the start"

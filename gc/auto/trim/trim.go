@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc/internal/freed"
+	"github.com/eagergc/eagergc/gc/internal/goruntime"
 )
 
 // A trimmer trims once the kept memory has cost as much as a trim. A trim costs its processor time,
@@ -126,7 +127,7 @@ func (t *trimmer) learn(bytes int64, work time.Duration, used usage, c *freed.Cy
 	t.cost += time.Duration(cost)
 	next := nextTrim(float64(bytes)/float64(max(1, lasted)), float64(work), each)
 	next = min(next, 2*float64(max(lasted, trimFirst)), max(float64(time.Second), float64(work)/trimVainly))
-	next = max(next, cost/(c.Cap*float64(runtime.GOMAXPROCS(0))))
+	next = max(next, cost/(c.Cap*float64(goruntime.Processors())))
 	if busy := float64(used.all-t.after.all) / float64(max(1, lasted)); c.Share < 1 {
 		next = max(next, cost/(c.Share*max(busy, idleBusy)))
 	}

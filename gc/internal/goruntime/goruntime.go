@@ -56,6 +56,7 @@ type Runtime struct {
 	marking sync.WaitGroup // calls of runtime.GC
 	calls   atomic.Int64   // of runtime.GC
 	returns atomic.Int64   // number of calls that have returned
+	last    atomic.Pointer[mark]
 	ended   func()
 
 	mu   sync.Mutex
@@ -91,6 +92,8 @@ func read(names ...string) (values [4]uint64) {
 // Mark does not wait until runtime.GC returns. That is after the sweep, which on busy cores ends
 // seconds after the mark. Swept is the least time that the sweep of the last cycle took.
 func (r *Runtime) Mark() (swept time.Duration) {
+	marked, takeBack := r.lend()
+	defer marked()
 	var samples [2]metrics.Sample
 	before, stops := progress(&samples)
 	probe := newProbe()
@@ -99,11 +102,13 @@ func (r *Runtime) Mark() (swept time.Duration) {
 	r.marking.Add(1)
 	go func() {
 		defer r.marking.Done()
+		defer takeBack()
 		defer close(returned)
 		defer r.returns.Add(1)
 		runtime.GC()
 	}()
 	began, last := time.Now(), time.Duration(0)
+	defer func() { r.last.Store(&mark{time.Since(began) - swept, r.Now(), r.Used()}) }()
 	for nap := time.NewTimer(0); ; {
 		cycles, now := progress(&samples)
 		// The first cycle that ends may have begun before the probe died. Such a cycle keeps the
@@ -142,14 +147,17 @@ func newProbe() weak.Pointer[policy.Cycle] { return weak.Make(new(policy.Cycle))
 
 // Processor takes Go's count, which is by the clock. If other programs use the processors, that is
 // more than the process got, so the processor time of the process bounds it.
-func (r *Runtime) Processor() time.Duration {
+func (r *Runtime) Processor() time.Duration { return r.pay(1) }
+
+// pay adds a share of what Go has counted since the last call, and returns the sum.
+func (r *Runtime) pay(share float64) time.Duration {
 	s := [...]metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	metrics.Read(s[:])
 	now := [2]time.Duration{time.Duration((s[0].Value.Float64() - s[1].Value.Float64()) * float64(time.Second))}
 	now[1] = cmp.Or(r.Used(), now[0])
-	r.sum += max(0, min(now[0]-r.paid[0], now[1]-r.paid[1]))
+	r.sum += max(0, min(time.Duration(share*float64(now[0]-r.paid[0])), now[1]-r.paid[1]))
 	r.paid = now
 	return r.sum
 }

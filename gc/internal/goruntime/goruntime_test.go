@@ -2,7 +2,9 @@ package goruntime_test
 
 import (
 	"runtime"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/eagergc/eagergc/gc/internal/goruntime"
 )
@@ -32,4 +34,73 @@ func TestCyclesTakeNoMoreThanTheProcess(t *testing.T) {
 		}
 	}
 	runtime.KeepAlive(lists)
+}
+
+// TestLongMarksGetProcessors: on two cores a mark of many ms has four processors, if the program is busy and nobody has limited it.
+// After the sweep the program has what it had, and all cleanups run.
+func TestLongMarksGetProcessors(t *testing.T) {
+	var list *node
+	for range 1 << 22 {
+		list = &node{next: list}
+	}
+	defer runtime.KeepAlive(list)
+	for _, c := range []struct {
+		name            string
+		cores, own, set int // set is by the program, during the mark
+		env             string
+		busy            float64 // least share of the processors
+		want, after     int
+	}{
+		{"two of two cores", 2, 2, 0, "", 0, 4, 2},
+		{"two of three cores", 3, 2, 0, "", 0, 2, 2},
+		{"four of four cores", 4, 4, 0, "", 0, 4, 4},
+		{"two by the environment", 2, 2, 0, "2", 0, 2, 2},
+		{"an idle program", 2, 2, 0, "", 0.8, 2, 2},
+		{"the program takes three", 2, 2, 3, "", 0, 4, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("GOMAXPROCS", c.env)
+			defer goruntime.Set(c.cores, c.busy)()
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.own))
+			r, ran := goruntime.New(), new(atomic.Int64)
+			r.Mark() // a long one
+			time.Sleep(20 * time.Millisecond)
+			const objects = 10_000
+			for range objects {
+				runtime.AddCleanup(&node{next: list}, func(n *atomic.Int64) { n.Add(1) }, ran)
+			}
+			marked := make(chan struct{})
+			go func() {
+				defer close(marked)
+				r.Mark()
+			}()
+			most, set := 0, c.set
+			for done := false; !done; {
+				select {
+				case <-marked:
+					done = true
+				case <-time.After(time.Millisecond):
+					most = max(most, runtime.GOMAXPROCS(0))
+					if n := goruntime.Processors(); c.set == 0 && n != c.own {
+						t.Fatalf("%d processors of the program, want %d", n, c.own)
+					}
+					if most == c.want && set > 0 {
+						runtime.GOMAXPROCS(set)
+						set = 0
+					}
+				}
+			}
+			r.Close()
+			if got := runtime.GOMAXPROCS(0); most != c.want || got != c.after {
+				t.Errorf("%d processors during the mark, and %d after it; want %d and %d", most, got, c.want, c.after)
+			}
+			for range 1000 {
+				if ran.Load() == objects || c.set > 0 { // if the program changes it, some may wait
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			t.Errorf("%d cleanups have run, of %d", ran.Load(), objects)
+		})
+	}
 }
