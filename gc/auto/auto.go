@@ -37,8 +37,8 @@
 // Once memory has stayed for 10 s although cycles ran, one line in the log reports it. The process is
 // judged every second. The judge finds growth that cycles do not bring back, blocked finalizers,
 // memory that an allocator keeps free, and an exceeded limit. Its finding appears in the log, on the
-// page of gc/debug, in metrics and in gc/debug.Diagnose. A healthy process logs nothing above debug
-// level.
+// page of gc/debug, in metrics and in gc/debug.Diagnose. Otherwise a healthy process logs nothing
+// above debug level.
 //
 // glibc keeps much of the memory that cycles free, for threads that may not need it. The import
 // makes glibc give it back after cycles, as often as the price of memory justifies: see package

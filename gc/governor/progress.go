@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"math"
 	"math/bits"
 	"time"
 )
@@ -28,16 +29,16 @@ type progress struct {
 	// Decaying sums over cycles, in ns.
 	along  float64 // time beside cycles
 	loss   float64 // time, beside cycles and near them, beyond what was expected
-	spread float64 // squares of such losses in stretches of time far from cycles
-	parts  float64 // number of these stretches
+	noise  float64 // variances of the terms of loss, in ns²: times without a cycle differ, too
 	cycles float64
-	part   struct{ passed, loss float64 } // the present stretch
 }
 
 // A place holds what passes between a place and the next point without a cycle.
 type place struct {
 	key         uint64
+	rate        bool    // the time is expected to grow with the bytes
 	took, bytes float64 // means: time in ns, bytes allocated
+	spread      float64 // mean square of the differences from the expected time, in ns²
 	visits      float64 // number of visits in the means, at most mostVisits
 	near        bool    // they all followed a cycle closely
 }
@@ -49,6 +50,7 @@ const (
 	keepProgress = 0.95 // decay per cycle: the last twenty count
 	leastCycles  = 3    // slowdown is 0 before that many cycles
 	mostSlowdown = 8
+	sure         = 2    // standard deviations by which a loss is reduced
 	smallRequest = 1024 // requests below the limit divided by this are alike
 )
 
@@ -87,23 +89,19 @@ func (p *progress) forget() { *p = progress{wanted: p.wanted, began: p.began} }
 // the governor was asked of all the bytes, and otherwise time per byte.
 func (p *progress) arrive(took float64, bytes int64) {
 	near := p.beside > 0 || p.last < p.near
-	exact, rate := p.place(p.here), p.place(^p.here)
-	expected := 0.0
+	exact, rate := p.place(p.here, false), p.place(^p.here, true)
+	var like *place
 	switch {
 	case bytes == p.asked && exact.visits >= max(leastVisits, rate.visits/2):
-		expected = exact.took
-	case rate.visits >= leastVisits && rate.bytes > 0:
-		expected = rate.took / rate.bytes * float64(bytes)
+		like = exact
+	case rate.visits >= leastVisits && rate.bytes > 0 && bytes > 0:
+		like = rate
 	}
-	if expected > 0 {
+	if like != nil && near {
 		most := 2 * float64(p.length) // one pause of the program must not outweigh all else
-		loss := min(max(took-expected, -most), most)
-		if near {
-			p.along += float64(p.beside - p.held)
-			p.loss += loss
-		} else {
-			p.compare(took, loss, most)
-		}
+		p.along += float64(p.beside - p.held)
+		p.loss += min(max(took-like.expected(bytes), -most), most)
+		p.noise += min(like.spread, most*most)
 	}
 	if p.beside == 0 {
 		rate.learn(took, bytes, near)
@@ -114,35 +112,37 @@ func (p *progress) arrive(took float64, bytes int64) {
 }
 
 // place returns the place with a key. A new place replaces an old one.
-func (p *progress) place(key uint64) *place {
+func (p *progress) place(key uint64, rate bool) *place {
 	x := &p.places[key%uint64(len(p.places))]
 	if x.key != key {
-		*x = place{key: key}
+		*x = place{key: key, rate: rate}
 	}
 	return x
 }
 
-// compare adds to the present stretch, which is as long as a cycle and the time near it.
-func (p *progress) compare(took, loss, length float64) {
-	p.part.passed += took
-	p.part.loss += loss
-	if p.part.passed >= length && length > 0 {
-		p.spread += p.part.loss * p.part.loss
-		p.parts++
-		p.part.passed, p.part.loss = 0, 0
+// expected returns the time to the next point, if so many bytes are allocated until then.
+func (x *place) expected(bytes int64) float64 {
+	if x.rate && x.bytes > 0 {
+		return x.took / x.bytes * float64(bytes)
 	}
+	return x.took
 }
 
 // learn adds a visit. Visits near a cycle count only as long as there are no others.
 func (x *place) learn(took float64, bytes int64, near bool) {
 	if x.visits == 0 || x.near && !near {
-		*x = place{key: x.key, near: near}
+		*x = place{key: x.key, rate: x.rate, near: near}
 	}
-	if x.near == near {
-		x.visits = min(x.visits+1, mostVisits)
-		x.took += (took - x.took) / x.visits
-		x.bytes += (float64(bytes) - x.bytes) / x.visits
+	if x.near != near {
+		return
 	}
+	if x.visits > 0 {
+		off := took - x.expected(bytes)
+		x.spread += (off*off - x.spread) / x.visits
+	}
+	x.visits = min(x.visits+1, mostVisits)
+	x.took += (took - x.took) / x.visits
+	x.bytes += (float64(bytes) - x.bytes) / x.visits
 }
 
 // ended reports that the cycle under way has settled. It held callers for the last part of its
@@ -153,18 +153,18 @@ func (p *progress) ended(at, exposed time.Duration) {
 	p.held += min(exposed, at-max(p.last, p.began))
 	p.length = at - p.began - exposed
 	p.near = at + p.length
-	for _, sum := range []*float64{&p.along, &p.loss, &p.spread, &p.parts, &p.cycles} {
+	for _, sum := range []*float64{&p.along, &p.loss, &p.noise, &p.cycles} {
 		*sum *= keepProgress
 	}
 	p.cycles++
 }
 
 // slowdown returns how much longer the program takes beside a cycle, as a share of the time without
-// one. A loss that is no larger than chance makes it counts as none, and a larger one is reduced.
+// one. It is reduced by what chance may have added to the loss.
 func (p *progress) slowdown() float64 {
-	if p.cycles < leastCycles || p.loss <= 0 {
+	if p.cycles < leastCycles {
 		return 0
 	}
-	loss := max(0, p.loss-p.spread/max(1, p.parts)*p.cycles/p.loss)
+	loss := max(0, p.loss-sure*math.Sqrt(p.noise))
 	return min(loss/max(p.along-loss, loss/mostSlowdown, 1), mostSlowdown)
 }

@@ -100,6 +100,22 @@ func TestSlowdownOfAProgramThatPauses(t *testing.T) {
 	}
 }
 
+// TestSlowdownOfStepsThatVary is near 0 where cycles cost nothing, though each cycle falls into the one step of a hundred that takes
+// 20 to 100 ms.
+func TestSlowdownOfStepsThatVary(t *testing.T) {
+	for seed := range uint64(20) {
+		r, n := rand.New(rand.NewPCG(seed, 3)), 0
+		l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), step: ms}
+		l.bytes = func(time.Duration) float64 { n++; return mib * float64(1+4095*(n%100/95)) }
+		l.stall = func(time.Duration) time.Duration { return time.Duration(n%100/99*(20+r.IntN(80))) * ms }
+		l.due = func() bool { return n > 300 && n%200 == 98 }
+		l.m, l.held = l.add(pressure.Device(0), 1<<20), l.length*3/4
+		if got := l.learn(30); got > 0.3 {
+			t.Errorf("seed %d: slowdown %.2f of cycles that cost nothing", seed, got)
+		}
+	}
+}
+
 // TestSlowdownOfALoop: a loop makes 90 small objects quickly and then 10 large ones slowly. All cycles begin at the same place of it.
 func TestSlowdownOfALoop(t *testing.T) {
 	for place, want := range map[int]float64{30: 0.8, 90: 0, 91: 0.8} {
