@@ -108,7 +108,7 @@ func (r *Runtime) Mark() (swept time.Duration) {
 		runtime.GC()
 	}()
 	began, last := time.Now(), time.Duration(0)
-	defer func() { r.last.Store(&mark{time.Since(began) - swept, r.Now(), r.Used()}) }()
+	defer func() { r.last.Store(&mark{time.Since(began) - swept, r.Now(), r.Used(), read(cyclesMetric)[0]}) }()
 	for nap := time.NewTimer(0); ; {
 		cycles, now := progress(&samples)
 		// The first cycle that ends may have begun before the probe died. Such a cycle keeps the

@@ -32,10 +32,10 @@ func Processors() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// lend raises GOMAXPROCS to wholeWorker for a cycle, if the last mark was long and the program has
-// been busy since. It does so only if the program may use all cores. Otherwise somebody has limited
-// its processor time, and it would use up its share too soon. The caller calls marked when the mark
-// has ended, and takeBack when the sweep has.
+// lend raises GOMAXPROCS to wholeWorker for a cycle, if the last mark was long, and the program has
+// been busy since and has not collected by itself. It does so only if the program may use all cores.
+// Otherwise somebody has limited its processor time, and it would use up its share too soon. The
+// caller calls marked when the mark has ended, and takeBack when the sweep has.
 func (r *Runtime) lend() (marked, takeBack func()) {
 	own := runtime.GOMAXPROCS(0)
 	if own >= wholeWorker || own < cores() || os.Getenv("GOMAXPROCS") != "" || !r.held(own) || !lent.CompareAndSwap(0, int64(own)) {
@@ -73,10 +73,12 @@ type mark struct {
 	length time.Duration // without the sweep before it
 	ended  time.Duration // by Now
 	used   time.Duration // by then, as Used returns it
+	cycles uint64        // by then
 }
 
 // held reports whether a mark on own processors is likely to hold the program.
 func (r *Runtime) held(own int) bool {
 	last := r.last.Load()
-	return last != nil && last.length >= longMark && float64(r.Used()-last.used) >= busy*float64(own)*float64(r.Now()-last.ended)
+	return last != nil && last.length >= longMark && last.cycles == read(cyclesMetric)[0] &&
+		float64(r.Used()-last.used) >= busy*float64(own)*float64(r.Now()-last.ended)
 }
