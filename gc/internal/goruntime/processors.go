@@ -50,9 +50,10 @@ func (r *Runtime) lend() (marked, takeBack func()) {
 	}
 }
 
-// lower sets GOMAXPROCS to own again, unless the program has changed it. If a processor goes away
-// during a sweep, the cleanups that wait there do not run until it is back (Go 1.26). So if another
-// cycle has come in between, lower raises GOMAXPROCS once more, for a whole cycle.
+// lower sets GOMAXPROCS to own again, unless the program has changed it. A change at the same moment
+// may be lost. If a processor goes away during a sweep, the cleanups that wait there do not run until
+// it is back (Go 1.26). So if another cycle has come in between, lower raises GOMAXPROCS once more, for
+// a whole cycle.
 func lower(own int) {
 	for runtime.GOMAXPROCS(0) == wholeWorker {
 		cycles := read(cyclesMetric)[0]
