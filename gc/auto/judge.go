@@ -21,6 +21,8 @@ type reading struct {
 	Cycles  uint64   // of the Go collector, so far
 	Futile  bool     // recent cycles have brought back almost nothing from outside the Go heap
 	Due     [2]queue // finalizers, and cleanups
+
+	fell int64 // largest fall of Outside to this reading from the one before; see fills it in
 }
 
 // A queue counts finalizers or cleanups, so far.
@@ -61,7 +63,8 @@ type scale struct {
 type judge struct {
 	scales []*scale
 	held   held
-	over   int // readings in a row above the limit
+	before int64 // Outside at the last reading
+	over   int   // readings in a row above the limit
 	due    [2]queue
 	stands [2]int // readings in a row in which a queue had entries and none ran
 }
@@ -75,6 +78,7 @@ func newJudge() *judge {
 // should be reported, because it has stayed and cycles do not free it. Stayed is the time for which
 // it has stayed. In the first 12 s the finding is zero unless something is wrong.
 func (j *judge) see(r reading) (f gc.Finding, held int64, stayed time.Duration) {
+	r.fell, j.before = max(0, j.before-r.Outside), r.Outside
 	for _, s := range j.scales {
 		s.see(r)
 	}
@@ -127,6 +131,7 @@ func (s *scale) see(r reading) {
 	} else {
 		last := &s.in[len(s.in)-1]
 		last.Outside, last.Objects = min(last.Outside, r.Outside), min(last.Objects, r.Objects)
+		last.fell = max(last.fell, r.fell)
 		last.Live, last.Cycles, last.Futile = r.Live, r.Cycles, last.Futile && r.Futile
 	}
 	if s.n++; s.n%s.every == 0 {
@@ -155,8 +160,9 @@ func (s *scale) growth() gc.Finding {
 	if kept := last.Live - first.Live; kept < golang/4 {
 		golang = 0 // it may be garbage
 	}
-	futile := 0
+	futile, fell := 0, int64(0)
 	for _, r := range s.in {
+		fell = max(fell, r.fell)
 		if r.Futile {
 			futile++
 		}
@@ -164,6 +170,9 @@ func (s *scale) growth() gc.Finding {
 	recent := last.Cycles > s.in[window-partLen-1].Cycles // garbage of the last part has had its cycle
 	if (last.Cycles-first.Cycles < parts || !recent) && futile < window/2 {
 		outside = 0
+	}
+	if outside <= fell {
+		outside = 0 // chance decides how soon after a cycle a reading comes
 	}
 	grown, level, what, text := outside, last.Outside, verdict.OutsideGrowth, "Memory outside the Go heap grows by %v/s, and cycles free nothing of it: now %v."
 	if golang > outside {

@@ -1,6 +1,7 @@
 package auto
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -77,7 +78,7 @@ func TestGrowth(t *testing.T) {
 		"cycles are in vain":            {seconds: 192, rate: 2 << 10, base: 700, idle: true, futile: 1, want: verdict.OutsideGrowth, level: verdict.Watch},
 		"in vain one second in eight":   {seconds: 192, rate: 2 << 10, base: 700, idle: true, futile: 8},
 		"doubles in 250 s":              {seconds: 192, rate: 4 << 10, base: 232, want: verdict.OutsideGrowth, level: verdict.Bad},
-		"beside garbage":                {seconds: 32, rate: 20 << 10, period: 3, height: 200, want: verdict.OutsideGrowth, level: verdict.Bad},
+		"beside garbage":                {seconds: 96, rate: 20 << 10, period: 3, height: 200, want: verdict.OutsideGrowth, level: verdict.Bad},
 		"swings, each a little higher":  {seconds: 1000, rate: 50, base: 100, period: 200, height: 1},
 		"garbage alone":                 {seconds: 500, period: 3, height: 200, base: 10},
 		"Go, very fast":                 {seconds: 12, rate: 32 << 10, golang: true, want: verdict.GoGrowth, level: verdict.Bad},
@@ -119,6 +120,28 @@ func TestGrowth(t *testing.T) {
 		}
 		if f.Verdict != c.want && (c.want != "" || f.Level == verdict.Bad || f.Level == verdict.Watch) || c.level != "" && f.Level != c.level {
 			t.Errorf("%s: %+v, want %s, %s", name, f, c.want, c.level)
+		}
+	}
+}
+
+// TestGarbageIsNoGrowth, though it comes fast and cycles are seconds apart.
+func TestGarbageIsNoGrowth(t *testing.T) {
+	for seed := range uint64(100) {
+		r, j := rand.New(rand.NewPCG(seed, 4)), newJudge()
+		outside, cycles, next := 300.0, uint64(0), 0.0
+		for s := range 300 {
+			for range 10 { // tenths of a second
+				outside += 50
+				if next--; next <= 0 {
+					outside, next = 100+300*r.Float64(), 10+50*r.Float64()
+					cycles++
+				}
+			}
+			level := int64(outside) * mib
+			if f, _, _ := j.see(reading{Outside: level, Total: level, Cycles: cycles}); f.Level == verdict.Bad || f.Level == verdict.Watch {
+				t.Errorf("seed %d, after %d s: %+v", seed, s, f)
+				break
+			}
 		}
 	}
 }
