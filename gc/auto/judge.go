@@ -19,10 +19,11 @@ type reading struct {
 	GoFree  int64    // kept free by the Go runtime
 	Kept    int64    // kept free by C's allocator; 0 if unknown
 	Cycles  uint64   // of the Go collector, so far
+	Freed   int64    // outside the Go heap by cycles, so far
 	Futile  bool     // recent cycles have brought back almost nothing from outside the Go heap
 	Due     [2]queue // finalizers, and cleanups
 
-	fell int64 // largest fall of Outside to this reading from the one before; see fills it in
+	used, fell int64 // Outside without Kept; its largest fall to this reading from the one before. The judge fills them in
 }
 
 // A queue counts finalizers or cleanups, so far.
@@ -63,7 +64,7 @@ type scale struct {
 type judge struct {
 	scales []*scale
 	held   held
-	before int64 // Outside at the last reading
+	before int64 // used at the last reading
 	over   int   // readings in a row above the limit
 	due    [2]queue
 	stands [2]int // readings in a row in which a queue had entries and none ran
@@ -78,7 +79,8 @@ func newJudge() *judge {
 // should be reported, because it has stayed and cycles do not free it. Stayed is the time for which
 // it has stayed. In the first 12 s the finding is zero unless something is wrong.
 func (j *judge) see(r reading) (f gc.Finding, held int64, stayed time.Duration) {
-	r.fell, j.before = max(0, j.before-r.Outside), r.Outside
+	r.used = r.Outside - r.Kept
+	r.fell, j.before = max(0, j.before-r.used), r.used
 	for _, s := range j.scales {
 		s.see(r)
 	}
@@ -130,9 +132,10 @@ func (s *scale) see(r reading) {
 		}
 	} else {
 		last := &s.in[len(s.in)-1]
-		last.Outside, last.Objects = min(last.Outside, r.Outside), min(last.Objects, r.Objects)
+		last.used, last.Objects = min(last.used, r.used), min(last.Objects, r.Objects)
+		last.Outside = min(last.Outside, r.Outside)
 		last.fell = max(last.fell, r.fell)
-		last.Live, last.Cycles, last.Futile = r.Live, r.Cycles, last.Futile && r.Futile
+		last.Freed, last.Live, last.Cycles, last.Futile = r.Freed, r.Live, r.Cycles, last.Futile && r.Futile
 	}
 	if s.n++; s.n%s.every == 0 {
 		s.found = s.growth()
@@ -154,7 +157,7 @@ func (s *scale) growth() gc.Finding {
 		// Requests queue up for some seconds. In Prometheus they took 24 MiB/s.
 		byGo = queuesBy
 	}
-	outside, golang := s.rise(byOutside, &s.outside, func(r reading) int64 { return r.Outside }), s.rise(byGo, &s.golang, func(r reading) int64 { return r.Objects })
+	outside, golang := s.rise(byOutside, &s.outside, func(r reading) int64 { return r.used }), s.rise(byGo, &s.golang, func(r reading) int64 { return r.Objects })
 	first, last := s.in[0], s.in[window-1]
 	// With GOGC=100 the last cycle may have kept as little as half of what is reachable now.
 	if kept := last.Live - first.Live; kept < golang/4 {
@@ -171,8 +174,8 @@ func (s *scale) growth() gc.Finding {
 	if (last.Cycles-first.Cycles < parts || !recent) && futile < window/2 {
 		outside = 0
 	}
-	if outside <= fell {
-		outside = 0 // chance decides how soon after a cycle a reading comes
+	if outside <= fell || s.every == 1 && outside <= last.Freed-first.Freed {
+		outside = 0 // chance decides how soon after a cycle a reading comes, and in a short window how many cycles there are
 	}
 	grown, level, what, text := outside, last.Outside, verdict.OutsideGrowth, "Memory outside the Go heap grows by %v/s, and cycles free nothing of it: now %v."
 	if golang > outside {

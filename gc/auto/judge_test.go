@@ -53,6 +53,8 @@ func TestGrowth(t *testing.T) {
 		futile  int64 // 1: cycles are in vain, n: the last of n readings says so
 		golang  bool
 		garbage bool // what grows is garbage until the next cycle
+		kept    bool // C's allocator keeps it free
+		freed   bool // cycles free more than that
 		want    string
 		level   string
 	}{
@@ -81,6 +83,9 @@ func TestGrowth(t *testing.T) {
 		"beside garbage":                {seconds: 96, rate: 20 << 10, period: 3, height: 200, want: verdict.OutsideGrowth, level: verdict.Bad},
 		"swings, each a little higher":  {seconds: 1000, rate: 50, base: 100, period: 200, height: 1},
 		"garbage alone":                 {seconds: 500, period: 3, height: 200, base: 10},
+		"the allocator keeps it":        {seconds: 24, rate: 20 << 10, kept: true, want: verdict.Retention, level: verdict.Watch},
+		"cycles free more":              {seconds: 95, rate: 20 << 10, freed: true},
+		"cycles free more, in 96 s":     {seconds: 96, rate: 20 << 10, freed: true, want: verdict.OutsideGrowth, level: verdict.Bad},
 		"Go, very fast":                 {seconds: 12, rate: 32 << 10, golang: true, want: verdict.GoGrowth, level: verdict.Bad},
 		"Go, for 64 s":                  {seconds: 96, rate: 1 << 10, golang: true, want: verdict.GoGrowth, level: verdict.Bad},
 		"Go, while requests queue up":   {seconds: 14, rate: 24 << 10, base: 40, golang: true},
@@ -104,6 +109,12 @@ func TestGrowth(t *testing.T) {
 			}
 			r := reading{Outside: level, Total: level, Cycles: uint64(s)}
 			r.Futile = c.futile > 0 && s%c.futile == c.futile-1
+			if c.kept {
+				r.Kept = level
+			}
+			if c.freed {
+				r.Freed = s * 30 * mib
+			}
 			if c.idle {
 				r.Cycles = 0
 			}

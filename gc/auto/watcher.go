@@ -196,7 +196,7 @@ func (w *watcher) limitCounted(counted, left int64) {
 // reading returns the state of the process for the judge.
 func (w *watcher) reading(now time.Time) reading {
 	g := w.host.golang()
-	r := reading{Limit: w.limit, Objects: g.objects, Live: g.live, GoFree: g.free + g.unused, Cycles: g.cycles, Due: g.due}
+	r := reading{Limit: w.limit, Objects: g.objects, Live: g.live, GoFree: g.free + g.unused, Cycles: g.cycles, Due: g.due, Freed: w.collector.Stats().Freed}
 	r.Outside, r.Total = w.outside(g)
 	r.Futile = w.gauge.Barren()
 	if r.Outside >= untouchedLeast && !now.Before(w.nextKept) { // it may walk all free blocks
