@@ -23,7 +23,9 @@ type reading struct {
 	Futile  bool     // recent cycles have brought back almost nothing from outside the Go heap
 	Due     [2]queue // finalizers, and cleanups
 
-	used, fell int64 // Outside without Kept; its largest fall to this reading from the one before. The judge fills them in
+	// The judge fills these in.
+	used int64 // Outside without Kept
+	fell int64 // the most by which used fell from one reading to the next
 }
 
 // A queue counts finalizers or cleanups, so far.
@@ -80,7 +82,7 @@ func newJudge() *judge {
 // it has stayed. In the first 12 s the finding is zero unless something is wrong.
 func (j *judge) see(r reading) (f gc.Finding, held int64, stayed time.Duration) {
 	r.used = r.Outside - r.Kept
-	r.fell, j.before = max(0, j.before-r.used), r.used
+	r.fell, j.before = j.before-r.used, r.used
 	for _, s := range j.scales {
 		s.see(r)
 	}
@@ -132,9 +134,8 @@ func (s *scale) see(r reading) {
 		}
 	} else {
 		last := &s.in[len(s.in)-1]
-		last.used, last.Objects = min(last.used, r.used), min(last.Objects, r.Objects)
-		last.Outside = min(last.Outside, r.Outside)
-		last.fell = max(last.fell, r.fell)
+		last.Outside, last.Objects = min(last.Outside, r.Outside), min(last.Objects, r.Objects)
+		last.used, last.fell = min(last.used, r.used), max(last.fell, r.fell)
 		last.Freed, last.Live, last.Cycles, last.Futile = r.Freed, r.Live, r.Cycles, last.Futile && r.Futile
 	}
 	if s.n++; s.n%s.every == 0 {
@@ -174,8 +175,11 @@ func (s *scale) growth() gc.Finding {
 	if (last.Cycles-first.Cycles < parts || !recent) && futile < window/2 {
 		outside = 0
 	}
-	if outside <= fell || s.every == 1 && outside <= last.Freed-first.Freed {
-		outside = 0 // chance decides how soon after a cycle a reading comes, and in a short window how many cycles there are
+	if outside <= fell {
+		outside = 0 // chance decides how soon after a cycle a reading comes
+	}
+	if s.every == 1 && outside <= last.Freed-first.Freed {
+		outside = 0 // it may be garbage: the shortest window has few cycles
 	}
 	grown, level, what, text := outside, last.Outside, verdict.OutsideGrowth, "Memory outside the Go heap grows by %v/s, and cycles free nothing of it: now %v."
 	if golang > outside {

@@ -29,7 +29,7 @@ type progress struct {
 	// Decaying sums over cycles, in ns.
 	along  float64 // time beside cycles
 	loss   float64 // time, beside cycles and near them, beyond what was expected
-	noise  float64 // variances of the terms of loss, in ns²: times without a cycle differ, too
+	noise  float64 // variances of the times that make up loss, in ns²: without a cycle they differ, too
 	cycles float64
 }
 

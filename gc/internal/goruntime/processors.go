@@ -43,7 +43,9 @@ func (r *Runtime) lend() (marked, takeBack func()) {
 	}
 	r.pay(1)
 	runtime.GOMAXPROCS(wholeWorker)
-	marked = func() { r.pay(float64(own) / wholeWorker) } // Go counts by the clock, and idle workers keep the others busy
+	// All four processors work during the mark: the program or idle workers have the others. They share
+	// the cores, so each gets less processor time than has passed by the clock, which is what Go counts.
+	marked = func() { r.pay(float64(own) / wholeWorker) }
 	return marked, func() {
 		lower(own)
 		lent.Store(0)
