@@ -33,6 +33,7 @@ import (
 	"github.com/eagergc/eagergc/cmd/replay/live"
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/pool/cuda"
+	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
 	"github.com/eagergc/eagergc/trace"
 	"github.com/eagergc/eagergc/trace/formats/recording"
@@ -265,8 +266,9 @@ func outputsOf(t *testing.T, command string) map[string][]byte {
 }
 
 var (
-	ofTools = regexp.MustCompile(`<dt>(?:replay|machine)</dt><dd>[^<]*|replay: [^\n]* so far[^\n]*\n`)
-	streams = regexp.MustCompile(`(?s)stream\r?\n(x.*?)\r?\nendstream`)
+	machine, _ = pressure.HostMemory()
+	ofTools    = regexp.MustCompile(`<dt>(?:replay|machine)</dt><dd>[^<]*|replay: [^\n]* so far[^\n]*\n` + fmt.Sprintf("|data-memory=\"%d\"", machine.Total))
+	streams    = regexp.MustCompile(`(?s)stream\r?\n(x.*?)\r?\nendstream`)
 )
 
 // plain returns what is in a file.
