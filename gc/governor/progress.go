@@ -1,13 +1,13 @@
 package governor
 
 import (
-	"math"
 	"math/bits"
+	"slices"
 	"time"
 )
 
 // A progress learns how much cycles slow the program. It compares the time from one point to the
-// next with the time that the program takes from the same place without a cycle. The points before
+// next with the times that the program takes from the same place without a cycle. The points before
 // a place tell it apart from others, because the rate of a program changes. Counting goroutines
 // that wait would not work for a program whose threads belong to C.
 type progress struct {
@@ -19,38 +19,31 @@ type progress struct {
 	last   time.Duration // time of the last point
 	bytes  int64         // allocated until then
 	asked  int64         // bytes of the request there; 0 at a sync
+	left   time.Duration // time for which a cycle that ran then was expected to go on
 	beside time.Duration // time since then beside a cycle that has settled
 	held   time.Duration // the part of it in which the cycle held callers
 
+	cycles int           // that have settled
 	began  time.Duration // start of the cycle under way
 	length time.Duration // of the last cycle, while it held nobody
 	near   time.Duration // until then a loss counts as the last cycle's
-
-	// Decaying sums over cycles, in ns.
-	along  float64 // time beside cycles
-	loss   float64 // time, beside cycles and near them, beyond what was expected
-	noise  float64 // variances of the times that make up loss, in ns²: without a cycle they differ, too
-	cycles float64
+	loss   loss
+	ratios ratios
 }
 
-// A place holds what passes between a place and the next point without a cycle.
+// A place holds the last times that the program took from there to the next point without a cycle.
 type place struct {
-	key         uint64
-	rate        bool    // the time is expected to grow with the bytes
-	took, bytes float64 // means: time in ns, bytes allocated
-	spread      float64 // mean square of the differences from the expected time, in ns²
-	visits      float64 // number of visits in the means, at most mostVisits
-	near        bool    // they all followed a cycle closely
+	key   uint64
+	times [9]float64 // in ns, or in ns per byte
+	n     int        // times so far
+	far   int        // number of cycles before which times near a cycle do not count
 }
 
 const (
-	history      = 8 // points that tell places apart
-	mostVisits   = 16
-	leastVisits  = 2
-	keepProgress = 0.95 // decay per cycle: the last twenty count
+	history      = 8    // points that tell places apart
+	leastTimes   = 3    // times before a place is compared
 	leastCycles  = 3    // slowdown is 0 before that many cycles
-	mostSlowdown = 8
-	sure         = 2    // standard deviations by which a loss is reduced
+	farCycles    = 3    // see learn
 	smallRequest = 1024 // requests below the limit divided by this are alike
 )
 
@@ -67,7 +60,10 @@ func (p *progress) point(at time.Duration, g *Governor, request, small int64) {
 	if took := at - p.last - p.held; took > 0 && p.points > 0 && p.last >= g.budget.until { // nobody was held
 		p.arrive(float64(took), bytes-p.bytes)
 	}
-	p.last, p.bytes, p.asked, p.beside, p.held = at, bytes, request, 0, 0
+	p.last, p.bytes, p.asked, p.beside, p.held, p.left = at, bytes, request, 0, 0, 0
+	if g.Running {
+		p.left = p.began + p.length - at
+	}
 	size := request
 	if request > 0 {
 		size = max(request, small)
@@ -88,61 +84,51 @@ func (p *progress) forget() { *p = progress{wanted: p.wanted, began: p.began} }
 // the time begins, so long times do not count more often than short ones. Time alone is compared if
 // the governor was asked of all the bytes, and otherwise time per byte.
 func (p *progress) arrive(took float64, bytes int64) {
+	key, unit := p.here, 1.
+	if bytes != p.asked {
+		key, unit = ^key, float64(max(bytes, 1))
+	}
+	x := &p.places[key%uint64(len(p.places))]
+	if x.key != key { // a new place replaces an old one
+		*x = place{key: key}
+	}
 	near := p.beside > 0 || p.last < p.near
-	exact, rate := p.place(p.here, false), p.place(^p.here, true)
-	var like *place
-	switch {
-	case bytes == p.asked && exact.visits >= max(leastVisits, rate.visits/2):
-		like = exact
-	case rate.visits >= leastVisits && rate.bytes > 0 && bytes > 0:
-		like = rate
-	}
-	if like != nil && near {
-		most := 2 * float64(p.length) // one pause of the program must not outweigh all else
-		p.along += float64(p.beside - p.held)
-		p.loss += min(max(took-like.expected(bytes), -most), most)
-		p.noise += min(like.spread, most*most)
-	}
-	if p.beside == 0 {
-		rate.learn(took, bytes, near)
-		if bytes == p.asked {
-			exact.learn(took, bytes, near)
+	if near && x.n >= leastTimes {
+		median, mean, variance := x.expected()
+		p.loss.add(p.beside-p.held, took-mean*unit, variance*unit*unit, 2*p.length)
+		if p.held == 0 && 2*median*unit < float64(p.left) { // the cycle was expected to go on for longer
+			p.ratios.add(took, median*unit)
 		}
 	}
+	if p.beside == 0 {
+		x.learn(took/unit, near, p.cycles)
+	}
 }
 
-// place returns the place with a key. A new place replaces an old one.
-func (p *progress) place(key uint64, rate bool) *place {
-	x := &p.places[key%uint64(len(p.places))]
-	if x.key != key {
-		*x = place{key: key, rate: rate}
-	}
-	return x
-}
-
-// expected returns the time to the next point, if so many bytes are allocated until then.
-func (x *place) expected(bytes int64) float64 {
-	if x.rate && x.bytes > 0 {
-		return x.took / x.bytes * float64(bytes)
-	}
-	return x.took
-}
-
-// learn adds a visit. Visits near a cycle count only as long as there are no others.
-func (x *place) learn(took float64, bytes int64, near bool) {
-	if x.visits == 0 || x.near && !near {
-		*x = place{key: x.key, rate: x.rate, near: near}
-	}
-	if x.near != near {
+// learn adds a time. Times near a cycle count only if there have been no others for some cycles.
+func (x *place) learn(took float64, near bool, cycles int) {
+	if near && cycles < x.far {
 		return
 	}
-	if x.visits > 0 {
-		off := took - x.expected(bytes)
-		x.spread += (off*off - x.spread) / x.visits
+	if !near {
+		x.far = cycles + farCycles
 	}
-	x.visits = min(x.visits+1, mostVisits)
-	x.took += (took - x.took) / x.visits
-	x.bytes += (float64(bytes) - x.bytes) / x.visits
+	x.times[x.n%len(x.times)] = took
+	x.n++
+}
+
+// expected returns the median, the mean and the variance of the times.
+func (x *place) expected() (median, mean, variance float64) {
+	times := x.times
+	known := times[:min(x.n, len(times))]
+	slices.Sort(known)
+	for _, t := range known {
+		mean += t / float64(len(known))
+	}
+	for _, t := range known {
+		variance += (t - mean) * (t - mean) / float64(len(known)-1)
+	}
+	return known[len(known)/2], mean, variance
 }
 
 // ended reports that the cycle under way has settled. It held callers for the last part of its
@@ -153,18 +139,22 @@ func (p *progress) ended(at, exposed time.Duration) {
 	p.held += min(exposed, at-max(p.last, p.began))
 	p.length = at - p.began - exposed
 	p.near = at + p.length
-	for _, sum := range []*float64{&p.along, &p.loss, &p.noise, &p.cycles} {
-		*sum *= keepProgress
-	}
+	p.loss.fade()
+	p.ratios.fade()
 	p.cycles++
 }
 
 // slowdown returns how much longer the program takes beside a cycle, as a share of the time without
-// one. It is reduced by what chance may have added to the loss.
+// one. The sum of all losses is the better measure, but chance may be larger than the loss. The
+// median of ratios hardly depends on chance, but misses a few long losses. Where the sum is not
+// certain, the larger of the two counts, because both are too low then.
 func (p *progress) slowdown() float64 {
-	if p.cycles < leastCycles {
+	switch sum := p.loss.slowdown(); {
+	case p.cycles < leastCycles:
 		return 0
+	case p.loss.certain():
+		return sum
+	default:
+		return min(max(sum, p.ratios.slowdown()), mostSlowdown)
 	}
-	loss := max(0, p.loss-sure*math.Sqrt(p.noise))
-	return min(loss/max(p.along-loss, loss/mostSlowdown, 1), mostSlowdown)
 }

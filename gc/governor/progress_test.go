@@ -177,3 +177,25 @@ func TestFewLargeRequests(t *testing.T) {
 		t.Errorf("slowdown %.2f of cycles that cost nothing", got)
 	}
 }
+
+// TestSlowdownOfAProgramThatWaitsForInput: it waits for long times now and then, which are most of its time. What cycles cost the
+// work between them is learned all the same.
+func TestSlowdownOfAProgramThatWaitsForInput(t *testing.T) {
+	for _, want := range []float64{0, 0.8} {
+		for seed := range uint64(10) {
+			r := rand.New(rand.NewPCG(seed, 4))
+			l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), step: 300 * time.Microsecond, slowdown: want, every: 50 * ms}
+			l.bytes = func(time.Duration) float64 { return mib }
+			l.stall = func(time.Duration) time.Duration {
+				if r.IntN(20) > 0 {
+					return 0
+				}
+				return time.Duration(r.ExpFloat64() * 40 * float64(ms))
+			}
+			l.m = l.add(pressure.Device(0), 1<<20)
+			if got := l.learn(40); math.Abs(got-want) > 0.15 {
+				t.Errorf("seed %d: slowdown %.2f, want %.2f", seed, got, want)
+			}
+		}
+	}
+}

@@ -25,7 +25,7 @@ type mannerMark struct {
 }
 
 const (
-	mannerSlow   = 0.5  // slowdown above which late starts are tried
+	mannerSlow   = 1    // slowdown above which late starts are tried
 	mannerCycles = 6    // cycles in a try
 	mannerLeast  = 2    // cycles after which a try of the manner that seems worse may end ...
 	mannerClear  = 1.05 // ... because a byte costs so many times as much

@@ -129,7 +129,7 @@ func (p *pacer) learn(at *Point, budget, grain int64) {
 
 // choose decides when no cycle is under way and the request fits.
 func (p *pacer) choose(at *Point, budget int64) (Action, string) {
-	if p.manner.choose(at.Slowdown, mannerMark{at.Now, p.now.total}) {
+	if p.manner.choose(at.Slowdown, mannerMark{at.Now, p.now.total}) && at.Wait < at.Cost/2 {
 		return Skip, "an early start wins nothing"
 	}
 	room := float64(budget - granted(at))

@@ -230,3 +230,28 @@ func TestNothingIsLearnedFromBursts(t *testing.T) {
 		t.Errorf("%d of %d programs seem to be slowed", slowed, runs)
 	}
 }
+
+// TestSlowdownIsLearned: on most recordings the learned slowdown is near the true one, and hardly ever too high. The others have cycles
+// that hold the program, or places that do not come again.
+func TestSlowdownIsLearned(t *testing.T) {
+	for _, truth := range []float64{0, 0.8} {
+		near, high, cells := 0, 0, 0
+		for _, w := range workloads(t, 11, 0) {
+			for _, limit := range []float64{2, 4} {
+				log := &sim.Log{KeepReasons: true}
+				m := sim.MachineOf(sim.Cost{Base: 3 * time.Millisecond, Slowdown: truth}, sim.Ladder{Factor: 1})
+				sim.Run(w, policy.MustParse("pacer").New(), sim.Config{Limit: int64(limit * float64(w.PeakReachable)), Machine: m, Told: sim.Told{Learned: true}, Log: log})
+				learned := log.Decisions[len(log.Decisions)-1].Slowdown
+				cells++
+				if math.Abs(learned-truth) <= 0.15 {
+					near++
+				} else if learned > truth+0.5 {
+					high++
+				}
+			}
+		}
+		if near < cells/2 || high > 1 {
+			t.Errorf("slowdown %g: learned in %d of %d cells, and too high in %d", truth, near, cells, high)
+		}
+	}
+}
