@@ -7,9 +7,9 @@
 // Cycles free on threads of their own, so a process can hold several times the memory that it uses.
 // After cycles that have freed memory of the host, malloc_trim runs on a goroutine of its own, as
 // often as the price of memory justifies. A thread that allocates meanwhile may wait for it, some
-// milliseconds for each 100 MiB. Trims take at most the share of the processors that
-// [github.com/eagergc/eagergc/gc.Caps] allows for cycles, and where cycles bring little, 1 % of the
-// processor time that the program uses.
+// milliseconds for each 100 MiB. Trims, and page faults for pages that come back, take at most the
+// share of the processors that [github.com/eagergc/eagergc/gc.Caps] allows for cycles. Where cycles
+// bring little they take 1 % of the processor time that the program uses.
 //
 // The package needs no cgo. It does nothing in a program without C, in one that is linked
 // statically, or with another C library. It also does nothing if another allocator replaces malloc
@@ -21,7 +21,7 @@ import (
 	"math"
 	"os"
 	"runtime"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/eagergc/eagergc/gc/internal/freed"
@@ -34,11 +34,15 @@ import (
 // because it has one allocator.
 type trimmer struct {
 	libc
-	armed atomic.Bool // a trim is due at some time; the goroutine that has set it owns the fields below
+	mu    sync.Mutex
+	armed bool // a trim is due at some time
+	under bool // it is under way; its goroutine owns the fields below
+	never bool // there is nothing to trim in this process
 
-	due   time.Duration // earliest time of the next trim
 	last  time.Duration // when the last one ended
 	after usage         // then
+	next  time.Duration // to the next one by the price and the share of the processors
+	spend time.Duration // for which the program uses as much processor time as the last one cost
 	trims int           // so far
 	page  time.Duration // that a page fault takes
 	cost  time.Duration // of all trims, page faults included
@@ -74,17 +78,38 @@ const (
 	logDear    = "eagergc: C's allocator keeps much of what cycles free, and to give that back takes processor time: MALLOC_ARENA_MAX=2 or another allocator may take less. EAGERGC_TRIM=off ends it"
 )
 
-// cycled arms the next trim after a cycle that has freed memory of the host.
+// cycled arms the next trim after a cycle that has freed memory of the host. If the share has grown
+// since the last one, the trim may be due at once.
 func (t *trimmer) cycled(c freed.Cycle) {
-	if t.armed.Swap(true) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.under || t.never {
 		return
 	}
-	if t.last == 0 {
-		t.last, t.after = t.now(), t.used()
-		t.due = t.last + trimFirst
+	now := t.now()
+	if t.trims == 0 && !t.armed {
+		t.last, t.after, t.next = now, t.used(), trimFirst
 	}
-	at := max(t.due, t.now())
-	t.later(at-t.now(), func() { t.look(c, at+lookLast) })
+	at := t.last + t.next
+	if c.Share < 1 {
+		at = max(at, t.last+min(time.Duration(float64(t.spend)/c.Share), trimLast))
+	}
+	if at = max(at, now); t.armed && at > now {
+		return
+	}
+	t.armed = true
+	t.later(at-now, func() { t.begin(c, at) })
+}
+
+// begin begins the trim that was due at a time, if that has not been done since.
+func (t *trimmer) begin(c freed.Cycle, at time.Duration) {
+	t.mu.Lock()
+	begins := t.armed && !t.under && at >= t.last
+	t.under = t.under || begins
+	t.mu.Unlock()
+	if begins {
+		t.look(c, at+lookLast)
+	}
 }
 
 // look trims once finalizers and cleanups that are due have run, or at the latest.
@@ -96,9 +121,7 @@ func (t *trimmer) look(c freed.Cycle, latest time.Duration) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before, used := t.resident(), t.used()
-	if !t.trim() {
-		return // there will be nothing later either: armed stays set
-	}
+	trimmed := t.trim()
 	bytes := max(0, before-t.resident())
 	freed.Gave(bytes)
 	after := t.used()
@@ -107,31 +130,32 @@ func (t *trimmer) look(c freed.Cycle, latest time.Duration) {
 		t.page = t.libc.page()
 	}
 	t.trims++
-	next := t.learn(bytes, work, used, &c)
-	t.last, t.after = t.now(), after
-	t.due = t.last + next
-	c.Say(slog.LevelDebug, false, logTrimmed, slog.Int64("bytes", bytes), slog.Duration("work", work), slog.Duration("next", next))
+	t.learn(bytes, work, used, &c)
 	if share := float64(t.cost) / float64(after.all); !t.said && share > dearShare && after.all > dearLeast {
 		t.said = true
 		c.Say(slog.LevelInfo, true, logDear, slog.Float64("share", share))
 	}
-	t.armed.Store(false)
+	c.Say(slog.LevelDebug, false, logTrimmed, slog.Int64("bytes", bytes), slog.Duration("work", work), slog.Duration("next", t.next))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last, t.after = t.now(), after
+	t.armed, t.under, t.never = false, false, !trimmed
 }
 
-// learn returns the time to the next trim, after one that gave bytes back for work. Used is from
-// before it.
-func (t *trimmer) learn(bytes int64, work time.Duration, used usage, c *freed.Cycle) time.Duration {
-	each := pageCost * float64(t.page) / float64(os.Getpagesize()) // ns for a byte that comes back
+// learn sets when the next trim is due, after one that gave bytes back for work. Used is from before
+// it.
+func (t *trimmer) learn(bytes int64, work time.Duration, used usage, c *freed.Cycle) {
+	fault := float64(t.page) / float64(os.Getpagesize()) // ns for a byte that comes back, and pageCost times that in all
+	each := pageCost * fault
 	lasted := t.now() - t.last
 	cost := float64(work) + each*float64(bytes)
 	t.cost += time.Duration(cost)
 	next := nextTrim(float64(bytes)/float64(max(1, lasted)), float64(work), each)
 	next = min(next, 2*float64(max(lasted, trimFirst)), max(float64(time.Second), float64(work)/trimVainly))
-	next = max(next, cost/(c.Cap*float64(goruntime.Processors())))
-	if busy := float64(used.all-t.after.all) / float64(max(1, lasted)); c.Share < 1 {
-		next = max(next, cost/(c.Share*max(busy, idleBusy)))
-	}
-	return time.Duration(min(next, float64(trimLast)))
+	next = max(next, (float64(work)+fault*float64(bytes))/(c.Cap*float64(goruntime.Processors())))
+	t.next = time.Duration(min(next, float64(trimLast)))
+	busy := float64(used.all-t.after.all) / float64(max(1, lasted))
+	t.spend = time.Duration(cost / max(busy, idleBusy))
 }
 
 // nextTrim returns the time t, in ns, for which price x kept x t = work + each x kept. Kept is rate

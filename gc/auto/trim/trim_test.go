@@ -31,7 +31,8 @@ type arena struct {
 	fault       time.Duration // for a page that comes back
 	work        time.Duration // of a trim
 	use         usage
-	spent       time.Duration // of it, for trims and page faults
+	spent       time.Duration // of it, for trims and pages that come back
+	taken       time.Duration // of that, for trims and page faults alone
 	busy, none  bool
 	trims       []time.Duration
 	said        []string // aloud
@@ -58,7 +59,7 @@ func (a *arena) trim() bool {
 	}
 	a.kept = 0
 	a.at += a.work
-	a.use.thread, a.use.all, a.spent = a.use.thread+a.work, a.use.all+a.work, a.spent+a.work
+	a.use.thread, a.use.all, a.spent, a.taken = a.use.thread+a.work, a.use.all+a.work, a.spent+a.work, a.taken+a.work
 	return true
 }
 
@@ -82,6 +83,7 @@ func (a *arena) run(t *trimmer, d time.Duration, frees bool) {
 		a.kept += more
 		faults := time.Duration(more/page) * a.fault
 		a.spent += faults
+		a.taken += faults / 2
 		a.use.all += faults + ms/2
 		if frees {
 			t.cycled(a.cycle())
@@ -151,9 +153,9 @@ func TestTrimsKeepToTheirShare(t *testing.T) {
 			trimmer = trimming(a, 1000)
 		}
 		a.run(trimmer, 60*time.Second, true)
-		before, spent, began := a.use, a.spent, a.at
+		before, spent, taken, began := a.use, a.spent, a.taken, a.at
 		a.run(trimmer, 300*time.Second, true)
-		share := float64(a.spent-spent) / float64(a.at-began) / float64(runtime.GOMAXPROCS(0))
+		share := float64(a.taken-taken) / float64(a.at-began) / float64(runtime.GOMAXPROCS(0))
 		if c.part > 0 {
 			share = float64(a.spent-spent) / float64(a.use.all-before.all)
 		}
@@ -214,4 +216,23 @@ func TestTrimsFollowCycles(t *testing.T) {
 	a.none = true
 	a.run(trimmer, 10*time.Second, true)
 	step("there is nothing to trim, which is asked once", 10*time.Second, 3)
+}
+
+// A trim that is far because its share was small is due at once after a cycle with a larger share.
+func TestALargerShareBringsATrimForward(t *testing.T) {
+	a := &arena{rate: 1, most: 200 << 20, fault: 4 * time.Microsecond, work: 5 * ms, part: 1e-4}
+	trimmer := trimming(a, 1000)
+	a.run(trimmer, 2*time.Second, true)
+	if len(a.trims) != 1 {
+		t.Fatalf("%d trims with a small share, want 1", len(a.trims))
+	}
+	a.part = 1
+	if a.run(trimmer, 10*ms, true); len(a.trims) != 2 {
+		t.Errorf("%d trims, 10 ms after the share has grown", len(a.trims))
+	}
+	n := len(a.trims)
+	a.part = 0.01
+	if a.run(trimmer, 10*time.Second, false); len(a.trims) > n+1 {
+		t.Errorf("%d trims after the last cycle", len(a.trims)-n)
+	}
 }
