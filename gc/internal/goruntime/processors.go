@@ -13,7 +13,7 @@ import (
 // share the cores with its thread, in turns of about 3 ms.
 const (
 	wholeWorker = 4
-	longMark    = 20 * time.Millisecond // two turns of Go's scheduler
+	longMark    = 100 * time.Millisecond // shorter ones hold requests for less than the shared cores would
 )
 
 var lent atomic.Int64 // GOMAXPROCS of the program while a cycle has more; otherwise 0
