@@ -53,8 +53,13 @@ func (g *Gauge) see(r *GaugeReading) {
 	was := g.Level
 	g.Level = r.Level
 	g.Allocated += max(0, r.Level-was)
-	g.fallen = max(0, g.fallen+max(0, was-r.Level)-(r.Trimmed-g.trimmed))
+	trimmed := r.Trimmed - g.trimmed
 	g.trimmed = r.Trimmed
+	g.fallen = max(0, g.fallen+max(0, was-r.Level)-trimmed)
+	if trimmed > 0 { // those bytes were not needed, and it was not the program that freed them now
+		g.ration.kept = min(g.ration.kept, r.Level)
+		g.swing.high -= trimmed
+	}
 	g.low = min(g.low, r.Level)
 	g.swing.see(r, g.Judging())
 }

@@ -258,6 +258,24 @@ func TestAnAllocatorThatKeeps(t *testing.T) {
 	between(t, "garbage", l.live, 50*mib, 150*mib)
 }
 
+// TestATrimIsNotTheProgramsOwn: what a trim gave back does not hide what the next cycles bring back, and growth counts from there.
+func TestATrimIsNotTheProgramsOwn(t *testing.T) {
+	l := newLibrary(50 * mib)
+	l.run(2*time.Second, mib, 1)
+	l.now += time.Minute
+	l.kept = 60 * mib
+	l.look()
+	l.trimmed, l.kept = l.trimmed+l.kept, 0
+	for i := range 3 {
+		l.allocate(30*mib, 30*mib)
+		l.now += time.Second
+		l.cycle(true)
+		if w := l.g.Worth(l.now); i > 0 && (w.Cycles <= i || w.Freed < int64(i)*25*mib || w.Share < governor.LeastShare) {
+			t.Errorf("after cycle %d, which freed 30 MiB: %+v", i, w)
+		}
+	}
+}
+
 // TestAShareIsEarnedForLonger each time, where cycles hold memory. Where it grows all the same, the
 // time is short again.
 func TestAShareIsEarnedForLonger(t *testing.T) {

@@ -51,9 +51,9 @@ const (
 	// Share of the processors, added to the program's use. Garbage of an idle program costs
 	// memory, too.
 	idleShare = 1.0 / 64
-	// Part of the growth that counts as needed if a cycle ran callbacks and the gauge did not fall.
-	// An allocator then keeps what they freed. If all of it counted, garbage would grow by a little
-	// from cycle to cycle, and never by half.
+	// Part of the growth that counts as needed if a cycle ran callbacks and an allocator keeps what
+	// they freed: the gauge did not fall, or trims have given memory back before. If all of it counted,
+	// garbage would grow by a little from cycle to cycle, and never by half.
 	neededGrowth = 1.0 / 8
 )
 
@@ -94,7 +94,7 @@ func (s *ration) begin(at time.Duration, r *GaugeReading, alone int64) {
 // learn takes a judged cycle. Brought says whether it brought memory back.
 func (s *ration) learn(o *outcome, at time.Duration, r *GaugeReading, brought bool) {
 	kept := max(0, o.high-o.freed)
-	if o.ran > 0 && !brought && kept > s.kept {
+	if o.ran > 0 && (!brought || r.Trimmed > 0) && kept > s.kept {
 		kept = s.kept + int64(neededGrowth*float64(kept-s.kept))
 	}
 	s.kept = kept
