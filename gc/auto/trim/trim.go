@@ -35,9 +35,8 @@ import (
 type trimmer struct {
 	libc
 	mu    sync.Mutex
-	armed bool // a trim is due at some time
-	under bool // it is under way; its goroutine owns the fields below
-	never bool // there is nothing to trim in this process
+	at    time.Duration // when the next trim is due; 0 = not armed
+	under bool          // it is under way, and its goroutine owns the fields below
 
 	last  time.Duration // when the last one ended
 	after usage         // then
@@ -78,33 +77,32 @@ const (
 	logDear    = "eagergc: C's allocator keeps much of what cycles free, and to give that back takes processor time: MALLOC_ARENA_MAX=2 or another allocator may take less. EAGERGC_TRIM=off ends it"
 )
 
-// cycled arms the next trim after a cycle that has freed memory of the host. If the share has grown
-// since the last one, the trim may be due at once.
+// cycled arms the next trim after a cycle that has freed memory of the host. If the share has grown,
+// a trim that is armed comes sooner.
 func (t *trimmer) cycled(c freed.Cycle) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.under || t.never {
+	if t.under {
 		return
 	}
 	now := t.now()
-	if t.trims == 0 && !t.armed {
+	if t.last == 0 {
 		t.last, t.after, t.next = now, t.used(), trimFirst
 	}
-	at := t.last + t.next
+	at := max(now, t.last+t.next)
 	if c.Share < 1 {
 		at = max(at, t.last+min(time.Duration(float64(t.spend)/c.Share), trimLast))
 	}
-	if at = max(at, now); t.armed && at > now {
-		return
+	if t.at == 0 || at < t.at {
+		t.at = at
+		t.later(at-now, func() { t.begin(c, at) })
 	}
-	t.armed = true
-	t.later(at-now, func() { t.begin(c, at) })
 }
 
-// begin begins the trim that was due at a time, if that has not been done since.
+// begin begins the trim that is due at a time, unless another time has taken its place.
 func (t *trimmer) begin(c freed.Cycle, at time.Duration) {
 	t.mu.Lock()
-	begins := t.armed && !t.under && at >= t.last
+	begins := at == t.at && !t.under
 	t.under = t.under || begins
 	t.mu.Unlock()
 	if begins {
@@ -121,7 +119,9 @@ func (t *trimmer) look(c freed.Cycle, latest time.Duration) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before, used := t.resident(), t.used()
-	trimmed := t.trim()
+	if !t.trim() {
+		return // there will be nothing later either: under stays set
+	}
 	bytes := max(0, before-t.resident())
 	freed.Gave(bytes)
 	after := t.used()
@@ -139,14 +139,14 @@ func (t *trimmer) look(c freed.Cycle, latest time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last, t.after = t.now(), after
-	t.armed, t.under, t.never = false, false, !trimmed
+	t.at, t.under = 0, false
 }
 
 // learn sets when the next trim is due, after one that gave bytes back for work. Used is from before
 // it.
 func (t *trimmer) learn(bytes int64, work time.Duration, used usage, c *freed.Cycle) {
-	fault := float64(t.page) / float64(os.Getpagesize()) // ns for a byte that comes back, and pageCost times that in all
-	each := pageCost * fault
+	fault := float64(t.page) / float64(os.Getpagesize()) // of a byte that comes back, in ns
+	each := pageCost * fault                             // all that the byte costs
 	lasted := t.now() - t.last
 	cost := float64(work) + each*float64(bytes)
 	t.cost += time.Duration(cost)

@@ -230,7 +230,12 @@ func TestALargerShareBringsATrimForward(t *testing.T) {
 	if a.run(trimmer, 10*ms, true); len(a.trims) != 2 {
 		t.Errorf("%d trims, 10 ms after the share has grown", len(a.trims))
 	}
+	a.part = 1e-4
+	a.run(trimmer, time.Second, true) // in which one comes that a large share has armed
 	n := len(a.trims)
+	if a.run(trimmer, 118500*ms, true); len(a.trims) != n {
+		t.Errorf("%d more when the one that was brought forward had been due", len(a.trims)-n)
+	}
 	a.part = 0.01
 	if a.run(trimmer, 10*time.Second, false); len(a.trims) > n+1 {
 		t.Errorf("%d trims after the last cycle", len(a.trims)-n)
