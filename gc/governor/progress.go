@@ -43,7 +43,7 @@ const (
 	history      = 8    // points that tell places apart
 	leastTimes   = 3    // times before a place is compared
 	leastCycles  = 3    // slowdown is 0 before that many cycles
-	farCycles    = 3    // see learn
+	farCycles    = 3    // cycles after which a place has no time far from a cycle any more
 	smallRequest = 1024 // requests below the limit divided by this are alike
 )
 
@@ -149,12 +149,11 @@ func (p *progress) ended(at, exposed time.Duration) {
 // median of ratios hardly depends on chance, but misses a few long losses. Where the sum is not
 // certain, the larger of the two counts, because both are too low then.
 func (p *progress) slowdown() float64 {
-	switch sum := p.loss.slowdown(); {
+	switch {
 	case p.cycles < leastCycles:
 		return 0
 	case p.loss.certain():
-		return sum
-	default:
-		return min(max(sum, p.ratios.slowdown()), mostSlowdown)
+		return p.loss.slowdown()
 	}
+	return max(p.loss.slowdown(), p.ratios.slowdown())
 }

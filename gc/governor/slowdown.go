@@ -42,7 +42,7 @@ func (l *loss) certain() bool { return l.chance() < certainShare*l.along }
 
 func (l *loss) slowdown() float64 {
 	lost := max(0, l.lost-l.chance())
-	return min(lost/max(l.along-lost, lost/mostSlowdown, 1), mostSlowdown)
+	return lost / max(l.along-lost, lost/mostSlowdown, 1)
 }
 
 // ratios are a distribution over the last cycles: how long times beside a cycle were, as multiples
@@ -85,5 +85,5 @@ func (d *ratios) slowdown() float64 {
 	if n < leastRatios || 1.25/1.35*(d.quantile(0.75)-d.quantile(0.25)) > mostUnsure*math.Sqrt(n) {
 		return 0
 	}
-	return max(0, math.Exp(d.quantile(0.5))-1)
+	return min(max(0, math.Exp(d.quantile(0.5))-1), mostSlowdown)
 }

@@ -13,7 +13,7 @@ import (
 // share the cores with its thread, in turns of about 3 ms.
 const (
 	wholeWorker = 4
-	longMark    = 100 * time.Millisecond // shorter ones hold requests for less than the shared cores would
+	longMark    = 100 * time.Millisecond // a shorter one holds requests for less time than threads that share the cores do
 )
 
 var lent atomic.Int64 // GOMAXPROCS of the program while a cycle has more; otherwise 0
