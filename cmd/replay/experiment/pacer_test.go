@@ -211,6 +211,13 @@ func (s *spy) Decide(p policy.Point) policy.Decision {
 	return s.Policy.Decide(p)
 }
 
+// learns returns the slowdown that pacer has learned at the end of a run.
+func learns(w *sim.Workload, limit float64, m *sim.Machine) float64 {
+	s := &spy{Policy: policy.MustParse("pacer").New()}
+	sim.Run(w, s, sim.Config{Limit: experiment.Limit{Factor: limit}.Of(w), Machine: m, Told: sim.Told{Learned: true}})
+	return s.slowdown
+}
+
 // TestNothingIsLearnedFromBursts: recorded programs allocate in bursts, and cycles tend to begin at the same place of a burst. Where
 // they cost the program nothing, nearly no program is taken to be slowed.
 func TestNothingIsLearnedFromBursts(t *testing.T) {
@@ -218,10 +225,7 @@ func TestNothingIsLearnedFromBursts(t *testing.T) {
 	for _, name := range samples.All() {
 		w := compile(t, name)
 		for _, length := range []time.Duration{3 * time.Millisecond, 30 * time.Millisecond} {
-			s := &spy{Policy: policy.MustParse("pacer").New()}
-			m := &sim.Machine{Mark: sim.Linear{Base: length}, Cores: 4, Elastic: true, Ladder: length}
-			sim.Run(w, s, sim.Config{Limit: experiment.Limit{Factor: 2}.Of(w), Machine: m, Told: sim.Told{Learned: true}})
-			if s.slowdown > 0.15 {
+			if learns(w, 2, &sim.Machine{Mark: sim.Linear{Base: length}, Cores: 4, Elastic: true, Ladder: length}) > 0.15 {
 				slowed++
 			}
 		}
@@ -234,14 +238,12 @@ func TestNothingIsLearnedFromBursts(t *testing.T) {
 // TestSlowdownIsLearned: on most recordings the learned slowdown is near the true one, and hardly ever too high. The others have cycles
 // that hold the program, or places that do not come again.
 func TestSlowdownIsLearned(t *testing.T) {
+	ws := workloads(t, 11, 0)
 	for _, truth := range []float64{0, 0.8} {
 		near, high, cells := 0, 0, 0
-		for _, w := range workloads(t, 11, 0) {
+		for _, w := range ws {
 			for _, limit := range []float64{2, 4} {
-				log := &sim.Log{KeepReasons: true}
-				m := sim.MachineOf(sim.Cost{Base: 3 * time.Millisecond, Slowdown: truth}, sim.Ladder{Factor: 1})
-				sim.Run(w, policy.MustParse("pacer").New(), sim.Config{Limit: int64(limit * float64(w.PeakReachable)), Machine: m, Told: sim.Told{Learned: true}, Log: log})
-				learned := log.Decisions[len(log.Decisions)-1].Slowdown
+				learned := learns(w, limit, sim.MachineOf(sim.Cost{Base: 3 * time.Millisecond, Slowdown: truth}, sim.Ladder{Factor: 1}))
 				cells++
 				if math.Abs(learned-truth) <= 0.15 {
 					near++
