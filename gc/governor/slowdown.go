@@ -51,6 +51,7 @@ type ratios struct {
 	bins    [8 * ratioBins]float64 // weights, by the logarithm of the ratio, from 1/16 to 16
 	sum     float64                // of the weights
 	squares float64                // sum of the squares of the weights
+	added   bool                   // since the last fade
 }
 
 func (d *ratios) add(took, usual float64) {
@@ -58,9 +59,15 @@ func (d *ratios) add(took, usual float64) {
 	d.bins[min(max(i, 0), len(d.bins)-1)] += usual
 	d.sum += usual
 	d.squares += usual * usual
+	d.added = true
 }
 
+// fade lowers the weights after a cycle that has added some.
 func (d *ratios) fade() {
+	if !d.added {
+		return
+	}
+	d.added = false
 	for i := range d.bins {
 		d.bins[i] *= keepProgress
 	}

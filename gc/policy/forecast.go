@@ -60,7 +60,7 @@ func (f *forecast) see(now moment, at *Point, grain int64) bool {
 	case f.head > 0 && now.total-f.at(f.head-1).total < grain:
 		return false
 	}
-	f.measure(now, float64(at.Cost), at.Slowdown)
+	f.measure(now, float64(at.Cost)/(1+at.Slowdown))
 	f.since++
 	if token != 0 {
 		f.since = 0
@@ -82,11 +82,11 @@ func (f *forecast) see(now moment, at *Point, grain int64) bool {
 }
 
 // measure learns the sequels that are known now. The sequel of an entry is the bytes allocated
-// after it, without its own request. It ends with a cycle of length g that starts at the entry
-// after it.
-func (f *forecast) measure(now moment, g, slow float64) {
+// after it, without its own request. It ends with a cycle that starts at the entry after it, beside
+// which the program runs for g of its own time.
+func (f *forecast) measure(now moment, g float64) {
 	f.known = max(f.known, f.head-int64(len(f.ring)))
-	for f.known+1 < f.head && now.since(&f.at(f.known+1).moment, slow) > g {
+	for f.known+1 < f.head && float64(now.time-f.at(f.known+1).time) > g {
 		e := f.at(f.known)
 		followed := max(0, f.at(f.head-1).top-e.top)
 		f.visit(&e.keys, func(x *situation) {

@@ -22,7 +22,7 @@ type pacer struct {
 	freed  int64         // bytes that all cycles have freed
 	held   time.Duration // sum of the exposed pauses
 	now    moment        // position of the program at the last point
-	wait   time.Duration // expected length of the wait that began there
+	slow   float64       // slowdown beside a cycle, as told there
 	last   lastStart     // start of the policy's last cycle
 
 	rate          allocRate
@@ -31,7 +31,6 @@ type pacer struct {
 	worth         byteWorth
 	forecast      forecast
 	starts        starts
-	manner        manner
 	guess         [guesses]float64 // bytes
 	followed      float64          // bytes that followed the last time
 }
@@ -98,11 +97,8 @@ func (p *pacer) Decide(at Point) Decision {
 
 // move notes the position of the program. Its time includes waits, but not pauses.
 func (p *pacer) move(at *Point) {
-	time := max(p.now.time, at.Now-p.held)
-	p.now = moment{time, at.Sample.Live + p.freed, p.now.waited + min(p.wait, time-p.now.time)}
-	if p.wait = 0; at.At == Sync {
-		p.wait = at.Wait
-	}
+	p.now = moment{max(p.now.time, at.Now-p.held), at.Sample.Live + p.freed}
+	p.slow = at.Slowdown
 }
 
 // learn updates the guesses and the score of starts at a point.
@@ -129,9 +125,6 @@ func (p *pacer) learn(at *Point, budget, grain int64) {
 
 // choose decides when no cycle is under way and the request fits.
 func (p *pacer) choose(at *Point, budget int64) (Action, string) {
-	if p.manner.choose(at.Slowdown, mannerMark{at.Now, p.now.total}) && at.Wait < at.Cost/2 {
-		return Skip, "an early start wins nothing"
-	}
 	room := float64(budget - granted(at))
 	if room >= p.starts.room(p.guess[:]) {
 		return Skip, "headroom lasts"
@@ -160,8 +153,8 @@ func (p *pacer) Observe(c Cycle) {
 	if c.Trigger == TriggerNatural {
 		return
 	}
-	p.manner.taken++
-	p.worth.learn(float64(c.Exposed)+p.Share*float64(c.Duration), float64(c.Freed), float64(p.last.room))
+	lost := float64(c.Duration-c.Exposed) * p.slow / (1 + p.slow) // beside the cycle
+	p.worth.learn(float64(c.Exposed)+lost+p.Share*float64(c.Duration), float64(c.Freed), float64(p.last.room))
 	if c.Trigger != TriggerRefusal {
 		p.length.learn(c.Duration)
 	}

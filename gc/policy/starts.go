@@ -36,16 +36,8 @@ const (
 
 // A moment is a position of the program.
 type moment struct {
-	time   time.Duration // that it has run, without pauses
-	total  int64         // bytes that would be live if no cycle had freed any
-	waited time.Duration // the part of time in waits
-}
-
-// since returns how long a cycle that started at x has run by now. Slow is the slowdown beside a
-// cycle, which makes the program's work longer, but not its waits.
-func (now *moment) since(x *moment, slow float64) float64 {
-	passed := now.time - x.time
-	return float64(passed) + slow*float64(passed-(now.waited-x.waited))
+	time  time.Duration // that it has run, without pauses
+	total int64         // bytes that would be live if no cycle had freed any
 }
 
 // A ring holds the moments at which a guess first reached each of the last grains.
@@ -112,7 +104,7 @@ func (d *starts) judge(end int64, s *view) {
 	keep := 1 - w*(1-keepScore)
 	d.sum = keep*d.sum + w
 	first := d.rings[noGuess].at(end - min(max(1, s.headroom/d.grain), budgetGrains))
-	least, share := math.Inf(1), 1/max(1, s.g)
+	least, share, most := math.Inf(1), 1/max(1, s.g), 1/(1+s.slow)
 	for k := len(s.guess) - 1; k >= 0; k-- {
 		for m := margins - 1; m >= 0; m-- {
 			hidden, early := 0., 0. // for a cycle that would not have started
@@ -121,10 +113,7 @@ func (d *starts) judge(end int64, s *view) {
 				if x.total < first.total {
 					x = first
 				}
-				passed, ran := float64(s.now.time-x.time), s.now.since(x, s.slow)
-				if hidden = passed * share; ran > s.g {
-					hidden = passed / ran
-				}
+				hidden = min(float64(s.now.time-x.time)*share, most)
 				early = float64(end*d.grain - x.total)
 			}
 			d.hidden[k][m] = keep*d.hidden[k][m] + w*hidden
