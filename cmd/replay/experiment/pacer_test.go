@@ -257,3 +257,23 @@ func TestSlowdownIsLearned(t *testing.T) {
 		}
 	}
 }
+
+// TestNoSlowerThanNever: in programs with GoMLX that run at a fifth of their speed beside a cycle, hardly anything is won by cycles
+// that run beside the program. Yet pacer, which has to learn that, takes no more time in the mean than if cycles come at the last moment.
+func TestNoSlowerThanNever(t *testing.T) {
+	var ratios []float64
+	for _, name := range []string{"array", "conv", "dense", "infer"} {
+		w := compile(t, name)
+		for _, length := range []time.Duration{10 * time.Millisecond, 25 * time.Millisecond} {
+			took := func(p string) float64 {
+				m := sim.MachineOf(sim.Cost{Base: length, Slowdown: 4}, sim.Ladder{Factor: 1})
+				r := sim.Run(w, policy.MustParse(p).New(), sim.Config{Limit: experiment.Limit{Factor: 4}.Of(w), Machine: m, Told: sim.Told{Learned: true}})
+				return float64(r.Elapsed)
+			}
+			ratios = append(ratios, took("pacer")/took("never"))
+		}
+	}
+	if mean := experiment.GeometricMean(ratios); mean > 1 {
+		t.Errorf("%.3f times the time of never", mean)
+	}
+}
