@@ -179,7 +179,7 @@ func TestFewLargeRequests(t *testing.T) {
 }
 
 // TestSlowdownOfAProgramThatWaitsForInput: it waits for long times now and then, which are most of its time. What cycles cost the
-// work between them is learned all the same.
+// work between them is learned all the same, and not forgotten while cycles hold the program, which tells nothing.
 func TestSlowdownOfAProgramThatWaitsForInput(t *testing.T) {
 	for _, want := range []float64{0, 0.8} {
 		for seed := range uint64(10) {
@@ -195,6 +195,10 @@ func TestSlowdownOfAProgramThatWaitsForInput(t *testing.T) {
 			l.m = l.add(pressure.Device(0), 1<<20)
 			if got := l.learn(40); math.Abs(got-want) > 0.15 {
 				t.Errorf("seed %d: slowdown %.2f, want %.2f", seed, got, want)
+			}
+			l.held = l.length - tick
+			if got := l.learn(500); math.Abs(got-want) > 0.15 {
+				t.Errorf("seed %d: slowdown %.2f after cycles that held the program, want %.2f", seed, got, want)
 			}
 		}
 	}
