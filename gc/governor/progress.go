@@ -26,6 +26,7 @@ type progress struct {
 	cycles int           // that have settled
 	began  time.Duration // start of the cycle under way
 	length time.Duration // of the last cycle, while it held nobody
+	whole  time.Duration // of the last cycle
 	near   time.Duration // until then a loss counts as the last cycle's
 	loss   loss
 	ratios ratios
@@ -95,7 +96,11 @@ func (p *progress) arrive(took float64, bytes int64) {
 	near := p.beside > 0 || p.last < p.near
 	if near && x.n >= leastTimes {
 		median, mean, variance := x.expected()
-		p.loss.add(p.beside-p.held, took-mean*unit, variance*unit*unit, 2*p.length)
+		beside, most := p.beside-p.held, p.length
+		if p.beside > 0 {
+			most = beside // beside a cycle no more can be lost
+		}
+		p.loss.add(beside, took-mean*unit, variance*unit*unit, most)
 		if p.held == 0 && 2*median*unit < float64(p.left) { // the cycle was expected to go on for longer
 			p.ratios.add(took, median*unit)
 		}
@@ -137,7 +142,8 @@ func (x *place) expected() (median, mean, variance float64) {
 func (p *progress) ended(at, exposed time.Duration) {
 	p.beside += at - max(p.last, p.began)
 	p.held += min(exposed, at-max(p.last, p.began))
-	p.length = at - p.began - exposed
+	p.whole = at - p.began
+	p.length = p.whole - exposed
 	p.near = at + p.length
 	p.loss.fade()
 	p.ratios.fade()
@@ -145,13 +151,16 @@ func (p *progress) ended(at, exposed time.Duration) {
 }
 
 // slowdown returns how much longer the program takes beside a cycle, as a share of the time without
-// one. The sum of all losses is the better measure, but chance may be larger than the loss. The
-// median of ratios hardly depends on chance, but misses a few long losses. Where the sum is not
-// certain, the larger of the two counts, because both are too low then.
+// one. The sum of all losses is the better measure, but chance may be larger than the loss, and it
+// says nothing if almost all of the cycles held the program. The median of ratios hardly depends on
+// chance, but misses a few long losses. Where the sum is not certain, the larger of the two counts,
+// because both are too low then.
 func (p *progress) slowdown() float64 {
 	switch {
 	case p.cycles < leastCycles:
 		return 0
+	case p.loss.along < float64(p.whole):
+		return p.ratios.slowdown()
 	case p.loss.certain():
 		return p.loss.slowdown()
 	}

@@ -21,6 +21,7 @@ type looper struct {
 	after    float64                              // for as long after it
 	stall    func(at time.Duration) time.Duration // time in which the program does something else
 	every    time.Duration                        // between two cycles
+	wakes    time.Duration                        // after the end of a cycle that has held it
 	due      func() bool                          // whether a cycle begins, in place of every
 }
 
@@ -46,7 +47,7 @@ func (l *looper) learn(cycles int) float64 {
 			}
 			l.pass(took)
 			if l.g.Running && l.now > l.end-l.held {
-				l.pass(l.end - l.now)
+				l.pass(l.end - l.now + l.wakes)
 			}
 		}
 		if !l.g.Running && (l.due == nil && l.now >= next || l.due != nil && l.due()) {
@@ -202,4 +203,12 @@ func TestSlowdownOfAProgramThatWaitsForInput(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestSlowdownOfAProgramThatIsHeld: it does almost nothing beside cycles, and runs again some time after each. That is no slowdown.
+func TestSlowdownOfAProgramThatIsHeld(t *testing.T) {
+	l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), step: ms, wakes: ms, every: 50 * ms}
+	l.bytes = func(time.Duration) float64 { return mib }
+	l.m, l.held = l.add(pressure.Device(0), 1<<20), l.length-tick
+	between(t, "slowdown", l.learn(40), 0, 0.1)
 }
