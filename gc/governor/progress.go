@@ -63,7 +63,7 @@ func (p *progress) point(at time.Duration, g *Governor, request, small int64) {
 	}
 	p.last, p.bytes, p.asked, p.beside, p.held, p.left = at, bytes, request, 0, 0, 0
 	if g.Running {
-		p.left = p.began + p.length - at
+		p.left = p.began + p.whole - at
 	}
 	size := request
 	if request > 0 {
