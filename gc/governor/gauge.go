@@ -76,6 +76,7 @@ type Look struct {
 // reuse freed memory, so that garbage does not show.
 func (g *Gauge) Look(at time.Duration, r *GaugeReading, limit int64, work time.Duration) (l Look) {
 	was := g.Level
+	g.ration.see(at, r.Level)
 	_, l.Trim = g.Settled(at, r)
 	overAtFirst := limit > 0 && r.Level > limit && !g.Barren()
 	switch {

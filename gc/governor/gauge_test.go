@@ -258,6 +258,27 @@ func TestAnAllocatorThatKeeps(t *testing.T) {
 	between(t, "garbage", l.live, 50*mib, 150*mib)
 }
 
+// TestMemoryThatOnlyTrimsBringBack: garbage makes the gauge grow by less than half, and the allocator keeps what cycles free. Trims, which
+// are as rare as the share demands, bring it back. That holds less memory, so the share is earned again and again.
+func TestMemoryThatOnlyTrimsBringBack(t *testing.T) {
+	l := newLibrary(20 * mib)
+	l.keeps, l.work = true, ms*7/10
+	l.run(720*ms, mib, 0.5) // the program starts
+	var last time.Duration
+	var sum, n int64
+	for l.now < time.Minute {
+		trims := l.trims
+		l.run(2*ms, mib, 1)
+		if l.trims > trims && (l.g.Worth(l.now).Share >= 0.25 || l.now-last > 2*time.Second) {
+			l.trimmed, l.kept, last = l.trimmed+l.kept, 0, l.now
+		}
+		if l.now > 20*time.Second {
+			sum, n = sum+l.live+l.kept, n+1
+		}
+	}
+	between(t, "mean bytes, of which 200 MiB are needed", sum/n, 200*mib, 230*mib)
+}
+
 // TestATrimIsNotTheProgramsOwn: what a trim gave back does not hide what the next cycles bring back, and growth counts from there.
 func TestATrimIsNotTheProgramsOwn(t *testing.T) {
 	l := newLibrary(50 * mib)

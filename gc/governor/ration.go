@@ -6,8 +6,9 @@ import "time"
 // price of memory alone would spend half a processor on a few MiB, and few users would. Cycles
 // first get a small share of the processor time that the program itself uses. If memory grows by
 // half under that share, and cycles bring it back, only [Caps] and the price of memory bound them
-// for some time. After that time the small share must prove too small again. Each cycle in a row
-// that brings nothing back halves the share, except those of the runtime, which cost nothing.
+// for some time. After that time the small share must prove too small again: memory grows by half, or
+// the gauge holds clearly more in the mean than in that time. Each cycle in a row that brings nothing
+// back halves the share, except those of the runtime, which cost nothing.
 //
 // Growth by half corresponds to GOGC=50. The doubling of the time between cycles in vain is that of
 // the OpenTelemetry collector's memory limiter.
@@ -15,10 +16,14 @@ type ration struct {
 	vain  int           // cycles in a row that brought nothing back; more than mayKeep before the first cycle
 	until time.Duration // end of the time in which they are not bounded
 	lasts time.Duration // length of that time
-	level int64         // bytes of the gauge when it was earned
 	clock time.Duration // processor time of the program when the last cycle began
 	kept  int64         // bytes of the gauge that cycles leave
 	found float64       // growth that the last cycle found, as a share of all memory
+	seen  time.Duration // time of the last reading
+	from  time.Duration // when bounds last came or went
+	area  float64       // sum of bytes x time since then
+	full  float64       // mean bytes in the last time without bounds
+	prior float64       // mean bytes in the one before
 	worth Worth
 }
 
@@ -45,7 +50,9 @@ const (
 	mayKeep   = 2   // most halvings after a cycle that ran callbacks: the allocator may keep what they free
 	mostVain  = 10  // most halvings
 
-	muchGrowth  = 0.5 // of all memory
+	muchGrowth  = 0.5      // of all memory
+	muchMissed  = 1.2      // times the mean bytes without bounds
+	leastMissed = 16 << 20 // bytes beyond that
 	firstEarned = 2 * time.Second
 	mostEarned  = 64 * time.Second
 	// Share of the processors, added to the program's use. Garbage of an idle program costs
@@ -69,6 +76,22 @@ func (s *ration) now(at time.Duration) float64 {
 		share = fullShare
 	}
 	return share / float64(int(1)<<s.vain)
+}
+
+// see takes a reading.
+func (s *ration) see(at time.Duration, level int64) {
+	if s.seen < s.until && at >= s.until {
+		s.prior, s.full, s.area, s.from = s.full, s.mean(), 0, s.seen
+	}
+	s.area += float64(level) * float64(at-s.seen)
+	s.seen = at
+}
+
+func (s *ration) mean() float64 { return s.area / float64(max(1, s.seen-s.from)) }
+
+// missed reports whether the gauge has held clearly more since the bounds returned than before.
+func (s *ration) missed() bool {
+	return s.until > 0 && s.seen-s.until >= firstEarned && s.mean() > muchMissed*s.full+leastMissed
 }
 
 // growth returns the growth of the gauge above what cycles leave, as a share of all memory. Alone is
@@ -120,17 +143,16 @@ func (s *ration) learn(o *outcome, at time.Duration, r *GaugeReading, brought bo
 	if o.ran > 0 {
 		fell = max(fell, s.found) // an allocator may have kept the memory
 	}
-	if fell < muchGrowth || o.began < s.until {
+	if fell < muchGrowth && !(o.ran > 0 && s.missed()) || o.began < s.until {
 		return
 	}
-	// If the gauge kept more than it held when the last share was earned, the larger share did not
-	// help. The next one is then as short as the first.
-	s.lasts *= 2
-	if s.lasts == 0 || s.kept > s.level {
+	// If the last such time held more than the one before, the larger share did not help. The next one
+	// is then as short as the first.
+	s.lasts = min(2*s.lasts, mostEarned)
+	if s.lasts == 0 || s.full > muchMissed*s.prior {
 		s.lasts = firstEarned
 	}
-	s.lasts, s.level = min(s.lasts, mostEarned), o.high
-	s.until = at + s.lasts
+	s.until, s.area, s.from = at+s.lasts, 0, s.seen
 }
 
 // A swing is memory that the program frees by itself and takes again. A fall of the gauge by no
