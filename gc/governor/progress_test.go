@@ -87,20 +87,6 @@ func TestSlowdownByProgress(t *testing.T) {
 	}
 }
 
-// TestSlowdownOfAProgramThatPauses is near 0 where cycles cost nothing, though the program allocates in bursts.
-func TestSlowdownOfAProgramThatPauses(t *testing.T) {
-	for seed := range uint64(20) {
-		r := rand.New(rand.NewPCG(seed, 2))
-		l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), step: ms, every: 50 * ms}
-		l.bytes = func(time.Duration) float64 { return mib * r.Float64() }
-		l.stall = func(time.Duration) time.Duration { return time.Duration(r.IntN(2)*r.IntN(20)) * ms }
-		l.m = l.add(pressure.Device(0), 1<<20)
-		if got := l.learn(40); got > 0.3 {
-			t.Errorf("seed %d: slowdown %.2f of cycles that cost nothing", seed, got)
-		}
-	}
-}
-
 // TestSlowdownOfStepsThatVary is near 0 where cycles cost nothing, though each cycle falls into the one step of a hundred that takes
 // 20 to 100 ms.
 func TestSlowdownOfStepsThatVary(t *testing.T) {
