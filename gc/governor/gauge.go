@@ -56,7 +56,7 @@ func (g *Gauge) see(r *GaugeReading) {
 	trimmed := r.Trimmed - g.trimmed
 	g.trimmed = r.Trimmed
 	g.fallen = max(0, g.fallen+max(0, was-r.Level)-trimmed)
-	if trimmed > 0 { // those bytes were not needed, and it was not the program that freed them now
+	if trimmed > 0 { // the program did not need those bytes, and this fall is not its own
 		g.ration.kept = min(g.ration.kept, r.Level)
 		g.swing.high -= trimmed
 	}

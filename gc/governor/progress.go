@@ -44,7 +44,7 @@ const (
 	history      = 8    // points that tell places apart
 	leastTimes   = 3    // times before a place is compared
 	leastCycles  = 3    // slowdown is 0 before that many cycles
-	farCycles    = 3    // cycles after which a place has no time far from a cycle any more
+	farCycles    = 3    // cycles without a time far from one, after which times near one count
 	smallRequest = 1024 // requests below the limit divided by this are alike
 )
 

@@ -25,7 +25,18 @@ type looper struct {
 	due      func() bool                          // whether a cycle begins, in place of every
 }
 
-const tick = 25 * time.Microsecond
+const (
+	tick = 25 * time.Microsecond
+	step = 300 * time.Microsecond // between two allocations
+)
+
+// newLooper returns a program that allocates a MiB at each step.
+func newLooper(t *testing.T, step time.Duration, slowdown float64, every time.Duration) *looper {
+	l := &looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), step: step, slowdown: slowdown, every: every}
+	l.bytes = func(time.Duration) float64 { return mib }
+	l.m = l.add(pressure.Device(0), 1<<20)
+	return l
+}
 
 // learn runs so many cycles, and returns the slowdown that is known then.
 func (l *looper) learn(cycles int) float64 {
@@ -73,8 +84,8 @@ func TestSlowdownByProgress(t *testing.T) {
 	for name, bytes := range map[string]func(time.Duration) float64{"steady": steady, "uneven": uneven, "phases": phases, "swings": swings} {
 		for _, want := range []float64{0, 0.25, 0.8, 1.5, 4} {
 			for _, every := range []time.Duration{15 * ms, 37 * ms, 300 * ms} {
-				l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), step: 300 * time.Microsecond, bytes: bytes, slowdown: want, every: every}
-				l.m = l.add(pressure.Device(0), 1<<20)
+				l := newLooper(t, step, want, every)
+				l.bytes = bytes
 				within := 0.3 * (1 + want)
 				if name == "steady" {
 					within = 0.1 * (1 + want)
@@ -87,16 +98,29 @@ func TestSlowdownByProgress(t *testing.T) {
 	}
 }
 
+// TestSlowdownOfAProgramThatPauses is near 0 where cycles cost nothing, though the program allocates in bursts.
+func TestSlowdownOfAProgramThatPauses(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		l := newLooper(t, ms, 0, 50*ms)
+		l.bytes = func(time.Duration) float64 { return mib * r.Float64() }
+		l.stall = func(time.Duration) time.Duration { return time.Duration(r.IntN(2)*r.IntN(20)) * ms }
+		if got := l.learn(40); got > 0.3 {
+			t.Errorf("seed %d: slowdown %.2f of cycles that cost nothing", seed, got)
+		}
+	}
+}
+
 // TestSlowdownOfStepsThatVary is near 0 where cycles cost nothing, though each cycle falls into the one step of a hundred that takes
 // 20 to 100 ms.
 func TestSlowdownOfStepsThatVary(t *testing.T) {
 	for seed := range uint64(20) {
 		r, n := rand.New(rand.NewPCG(seed, 3)), 0
-		l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), step: ms}
+		l := newLooper(t, ms, 0, 0)
 		l.bytes = func(time.Duration) float64 { n++; return mib * float64(1+4095*(n%100/95)) }
 		l.stall = func(time.Duration) time.Duration { return time.Duration(n%100/99*(20+r.IntN(80))) * ms }
 		l.due = func() bool { return n > 300 && n%200 == 98 }
-		l.m, l.held = l.add(pressure.Device(0), 1<<20), l.length*3/4
+		l.held = l.length * 3 / 4
 		if got := l.learn(30); got > 0.3 {
 			t.Errorf("seed %d: slowdown %.2f of cycles that cost nothing", seed, got)
 		}
@@ -107,11 +131,10 @@ func TestSlowdownOfStepsThatVary(t *testing.T) {
 func TestSlowdownOfALoop(t *testing.T) {
 	for place, want := range map[int]float64{30: 0.8, 90: 0, 91: 0.8} {
 		n := 0
-		l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), slowdown: want}
+		l := newLooper(t, 0, want, 0)
 		l.due = func() bool { return n > 1000 && n%300 == place }
 		l.bytes = func(time.Duration) float64 { n++; return mib * float64(1+4095*(n%100/90)) }
 		l.stall = func(time.Duration) time.Duration { return 4*tick + time.Duration(n%100/90)*2*ms }
-		l.m = l.add(pressure.Device(0), 1<<20)
 		between(t, "slowdown in a loop", l.learn(24), want-0.1, want+0.1)
 	}
 }
@@ -119,8 +142,8 @@ func TestSlowdownOfALoop(t *testing.T) {
 // TestTimeInWhichCallersAreHeld is no slowdown: the cycle has it in its exposed pause. A gauge beside it hides none, however fast it grows.
 func TestTimeInWhichCallersAreHeld(t *testing.T) {
 	for _, want := range []float64{0, 1} {
-		l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), step: 300 * time.Microsecond, slowdown: want, every: 100 * ms}
-		l.m, l.held = l.add(pressure.Device(0), 1<<20), l.length/2
+		l := newLooper(t, step, want, 100*ms)
+		l.held = l.length / 2
 		gauge := l.add(pressure.Host, 0)
 		gauge.Gauge = true
 		l.bytes = func(time.Duration) float64 {
@@ -138,9 +161,8 @@ func TestWhatFollowsACycleCounts(t *testing.T) {
 	for _, c := range []struct{ slowdown, after, least, most float64 }{
 		{1, 0, 0.9, 1.1}, {1, 0.25, 2, 2.6}, {1, -0.2, 0.25, 0.45}, {0, 0.5, 0.4, 0.6}, {0.5, -0.25, 0, 0.1},
 	} {
-		l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), step: 300 * time.Microsecond, slowdown: c.slowdown, after: c.after, every: 100 * ms}
-		l.bytes = func(time.Duration) float64 { return mib }
-		l.m = l.add(pressure.Device(0), 1<<20)
+		l := newLooper(t, step, c.slowdown, 100*ms)
+		l.after = c.after
 		if got := l.learn(24); got < c.least || got > c.most {
 			t.Errorf("slowed by %g beside a cycle and by %g after it: slowdown %.2f, want %g to %g", c.slowdown, c.after, got, c.least, c.most)
 		}
@@ -171,15 +193,13 @@ func TestSlowdownOfAProgramThatWaitsForInput(t *testing.T) {
 	for _, want := range []float64{0, 0.8} {
 		for seed := range uint64(10) {
 			r := rand.New(rand.NewPCG(seed, 4))
-			l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), step: 300 * time.Microsecond, slowdown: want, every: 50 * ms}
-			l.bytes = func(time.Duration) float64 { return mib }
+			l := newLooper(t, step, want, 50*ms)
 			l.stall = func(time.Duration) time.Duration {
 				if r.IntN(20) > 0 {
 					return 0
 				}
 				return time.Duration(r.ExpFloat64() * 40 * float64(ms))
 			}
-			l.m = l.add(pressure.Device(0), 1<<20)
 			if got := l.learn(40); math.Abs(got-want) > 0.15 {
 				t.Errorf("seed %d: slowdown %.2f, want %.2f", seed, got, want)
 			}
@@ -193,8 +213,7 @@ func TestSlowdownOfAProgramThatWaitsForInput(t *testing.T) {
 
 // TestSlowdownOfAProgramThatIsHeld: it does almost nothing beside cycles, and runs again some time after each. That is no slowdown.
 func TestSlowdownOfAProgramThatIsHeld(t *testing.T) {
-	l := looper{driver: newDriver(t, governor.Caps{Cycles: 1}, policy.Skip), step: ms, wakes: ms, every: 50 * ms}
-	l.bytes = func(time.Duration) float64 { return mib }
-	l.m, l.held = l.add(pressure.Device(0), 1<<20), l.length-tick
+	l := newLooper(t, ms, 0, 50*ms)
+	l.wakes, l.held = ms, l.length-tick
 	between(t, "slowdown", l.learn(40), 0, 0.1)
 }

@@ -78,7 +78,7 @@ func (s *ration) now(at time.Duration) float64 {
 	return share / float64(int(1)<<s.vain)
 }
 
-// see takes a reading.
+// see takes a reading. If a time without bounds has ended, it notes the mean of that time.
 func (s *ration) see(at time.Duration, level int64) {
 	if s.seen < s.until && at >= s.until {
 		s.prior, s.full, s.area, s.from = s.full, s.mean(), 0, s.seen

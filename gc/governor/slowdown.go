@@ -62,7 +62,7 @@ func (d *ratios) add(took, usual float64) {
 	d.added = true
 }
 
-// fade lowers the weights after a cycle that has added some.
+// fade lowers the weights after a cycle that has added some. Cycles that hold the program add none.
 func (d *ratios) fade() {
 	if !d.added {
 		return

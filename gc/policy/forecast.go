@@ -82,8 +82,8 @@ func (f *forecast) see(now moment, at *Point, grain int64) bool {
 }
 
 // measure learns the sequels that are known now. The sequel of an entry is the bytes allocated
-// after it, without its own request. It ends with a cycle that starts at the entry after it, beside
-// which the program runs for g of its own time.
+// after it, without its own request. It ends with a cycle that starts at the entry after it. Beside
+// that cycle the program gets as far as in g nanoseconds without one.
 func (f *forecast) measure(now moment, g float64) {
 	f.known = max(f.known, f.head-int64(len(f.ring)))
 	for f.known+1 < f.head && float64(now.time-f.at(f.known+1).time) > g {

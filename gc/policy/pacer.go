@@ -95,7 +95,7 @@ func (p *pacer) Decide(at Point) Decision {
 	return d
 }
 
-// move notes the position of the program. Its time includes waits, but not pauses.
+// move notes the position of the program, and the slowdown there. Time includes waits, but not pauses.
 func (p *pacer) move(at *Point) {
 	p.now = moment{max(p.now.time, at.Now-p.held), at.Sample.Live + p.freed}
 	p.slow = at.Slowdown

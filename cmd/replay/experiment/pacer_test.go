@@ -211,10 +211,15 @@ func (s *spy) Decide(p policy.Point) policy.Decision {
 	return s.Policy.Decide(p)
 }
 
+// learning runs a policy that is told what its run has learned of costs and slowdown.
+func learning(w *sim.Workload, p policy.Policy, limit float64, m *sim.Machine) sim.Result {
+	return sim.Run(w, p, sim.Config{Limit: experiment.Limit{Factor: limit}.Of(w), Machine: m, Told: sim.Told{Learned: true}})
+}
+
 // learns returns the slowdown that pacer has learned at the end of a run.
 func learns(w *sim.Workload, limit float64, m *sim.Machine) float64 {
 	s := &spy{Policy: policy.MustParse("pacer").New()}
-	sim.Run(w, s, sim.Config{Limit: experiment.Limit{Factor: limit}.Of(w), Machine: m, Told: sim.Told{Learned: true}})
+	learning(w, s, limit, m)
 	return s.slowdown
 }
 
@@ -267,8 +272,7 @@ func TestNoSlowerThanNever(t *testing.T) {
 		for _, length := range []time.Duration{10 * time.Millisecond, 25 * time.Millisecond} {
 			took := func(p string) float64 {
 				m := sim.MachineOf(sim.Cost{Base: length, Slowdown: 4}, sim.Ladder{Factor: 1})
-				r := sim.Run(w, policy.MustParse(p).New(), sim.Config{Limit: experiment.Limit{Factor: 4}.Of(w), Machine: m, Told: sim.Told{Learned: true}})
-				return float64(r.Elapsed)
+				return float64(learning(w, policy.MustParse(p).New(), 4, m).Elapsed)
 			}
 			ratios = append(ratios, took("pacer")/took("never"))
 		}

@@ -13,7 +13,7 @@ import (
 // share the cores with its thread, in turns of about 3 ms.
 const (
 	wholeWorker = 4
-	longMark    = 100 * time.Millisecond // a shorter one holds requests for less time than threads that share the cores do
+	longMark    = 100 * time.Millisecond // with shorter ones, sharing the cores makes requests wait longer (results/2026-11-27-cost)
 )
 
 var lent atomic.Int64 // GOMAXPROCS of the program while a cycle has more; otherwise 0
