@@ -163,7 +163,7 @@ func TestFitFindsWhatTheGapDoes(t *testing.T) {
 }
 
 // Calibrate finds the costs of pointers, objects and slow memory. On a busy machine it cannot
-// tell in which part of a cycle an object costs.
+// tell in which part of a cycle they are.
 func TestCalibrate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -173,8 +173,9 @@ func TestCalibrate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pointers := m.Start + m.Mark.Base + m.Sweep.Base
 	object := m.Mark.PerObject + m.Sweep.PerObject + m.Settle.PerObject
-	if m.Mark.Base+m.Start <= 0 || object < float64(20*time.Microsecond) || m.Alloc.Base <= 0 || m.Heap != 32<<20 || m.Pace < m.Start || fit.Cycles < minObservations/2 || fit.Most <= 0 {
+	if pointers <= 0 || object < float64(20*time.Microsecond) || m.Alloc.Base <= 0 || m.Heap != 32<<20 || m.Pace < m.Start || fit.Cycles < minObservations/2 || fit.Most <= 0 {
 		t.Errorf("%+v, %+v", m, fit)
 	}
 	cal := Calibration{Heap: 32 << 20, Memory: slow, Time: time.Millisecond}
