@@ -314,6 +314,18 @@ func TestAShareIsEarnedForLonger(t *testing.T) {
 	}
 }
 
+// TestCyclesInVainWithoutBounds prove little, because they follow each other at once: garbage that comes later is found within
+// 10 s, long before memory has grown by half.
+func TestCyclesInVainWithoutBounds(t *testing.T) {
+	l := newLibrary(200 * mib)
+	l.allocate(200*mib, 200*mib)
+	between(t, "cycles in 3 s after one that brought half of memory back", l.run(3*time.Second, 8<<10, 0), 5, 30)
+	l.run(10*time.Second, 8<<10, 1)
+	if l.garbage > 20*mib {
+		t.Errorf("%d MiB of garbage after 10 s, in which 39 MiB died", l.garbage/mib)
+	}
+}
+
 // TestNoCycleOvertakesFinalizers: while some are due none is asked for, unless they are stuck for ten seconds.
 func TestNoCycleOvertakesFinalizers(t *testing.T) {
 	l := newLibrary(50 * mib)

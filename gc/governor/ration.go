@@ -49,6 +49,7 @@ const (
 	fullShare = 1.0 // for a time, after memory had grown much and a cycle brought it back or ran callbacks
 	mayKeep   = 2   // most halvings after a cycle that ran callbacks: the allocator may keep what they free
 	mostVain  = 10  // most halvings
+	fullVain  = 5   // halvings of fullShare that leave more than LeastShare
 
 	muchGrowth  = 0.5      // of all memory
 	muchMissed  = 1.2      // times the mean bytes without bounds
@@ -78,10 +79,12 @@ func (s *ration) now(at time.Duration) float64 {
 	return share / float64(int(1)<<s.vain)
 }
 
-// see takes a reading. If a time without bounds has ended, it notes the mean of that time.
+// see takes a reading. If a time without bounds has ended, it notes the mean of that time. The share goes
+// on from where halvings of the full share have left it, or from [LeastShare] if that is less.
 func (s *ration) see(at time.Duration, level int64) {
 	if s.seen < s.until && at >= s.until {
 		s.prior, s.full, s.area, s.from = s.full, s.mean(), 0, s.seen
+		s.vain = max(0, s.vain-fullVain)
 	}
 	s.area += float64(level) * float64(at-s.seen)
 	s.seen = at
