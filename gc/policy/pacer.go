@@ -45,16 +45,15 @@ const (
 	// The kinds of guesses.
 	noGuess    = iota
 	mostLately // the most bytes that followed lately
-	whileSlow  // 0; but no start while a byte of headroom lasts less than unhurried times its worth
+	whileSlow  // 0; but no start while a byte of headroom lasts for less than its worth
 	orWait     // 0; at a wait, the room below which hiding a cycle in the wait pays
 	lastOrWait // the bytes that followed the last time, or orWait if that is more
 	guesses
 )
 
 const (
-	halfway   = 0.5 // of the room: fewer bytes since the last start are too few for a cycle
-	fruitful  = 0.2 // of the room: bytes that an early cycle must free, as far as is known
-	unhurried = 2   // times the worth of a byte: see whileSlow
+	halfway  = 0.5 // of the room: fewer bytes since the last start are too few for a cycle
+	fruitful = 0.2 // of the room: bytes that an early cycle must free, as far as is known
 )
 
 func (p *pacer) Params() []param.Param {
@@ -107,7 +106,7 @@ func (p *pacer) learn(at *Point, budget, grain int64) {
 	if p.forecast.see(p.now, at, grain) {
 		x := p.forecast.recall()
 		p.followed, p.guess[mostLately], p.guess[whileSlow] = float64(x.last), float64(x.most), 0
-		if p.starts.pace(p.now) < unhurried*worth {
+		if p.starts.pace(p.now) < worth {
 			p.guess[whileSlow] = -float64(budget)
 		}
 	}
