@@ -324,6 +324,14 @@ func TestCyclesInVainWithoutBounds(t *testing.T) {
 	if l.garbage > 20*mib {
 		t.Errorf("%d MiB of garbage after 10 s, in which 39 MiB died", l.garbage/mib)
 	}
+
+	l = newLibrary(200 * mib)
+	l.allocate(200*mib, 200*mib)
+	l.work = 100 * ms
+	between(t, "cycles that take long", l.run(3*time.Second, 8<<10, 0), 4, 6)
+	if w := l.g.Worth(l.now); !l.g.Barren() || w.Cycles != len(l.cycles)-1 || w.Freed > 0 {
+		t.Errorf("all but the first of %d cycles were in vain, and they are worth %+v", len(l.cycles), w)
+	}
 }
 
 // TestNoCycleOvertakesFinalizers: while some are due none is asked for, unless they are stuck for ten seconds.

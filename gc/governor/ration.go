@@ -7,13 +7,13 @@ import "time"
 // first get a small share of the processor time that the program itself uses. If memory grows by
 // half under that share, and cycles bring it back, only [Caps] and the price of memory bound them
 // for some time. After that time the small share must prove too small again: memory grows by half, or
-// the gauge holds clearly more in the mean than in that time. Each cycle in a row that brings nothing
+// its mean is clearly above that of the time without bounds. Each cycle in a row that brings nothing
 // back halves the share, except those of the runtime, which cost nothing.
 //
 // Growth by half corresponds to GOGC=50. The doubling of the time between cycles in vain is that of
 // the OpenTelemetry collector's memory limiter.
 type ration struct {
-	vain  int           // cycles in a row that brought nothing back; more than mayKeep before the first cycle
+	vain  int           // halvings of the share; 0 if the last cycle brought memory back, and more than mayKeep before the first
 	until time.Duration // end of the time in which they are not bounded
 	lasts time.Duration // length of that time
 	clock time.Duration // processor time of the program when the last cycle began
@@ -49,7 +49,7 @@ const (
 	fullShare = 1.0 // for a time, after memory had grown much and a cycle brought it back or ran callbacks
 	mayKeep   = 2   // most halvings after a cycle that ran callbacks: the allocator may keep what they free
 	mostVain  = 10  // most halvings
-	fullVain  = 5   // halvings of fullShare that leave more than LeastShare
+	fullVain  = 5   // halvings to take back after a time without bounds: as many leave of fullShare about LeastShare
 
 	muchGrowth  = 0.5      // of all memory
 	muchMissed  = 1.2      // times the mean bytes without bounds
@@ -79,12 +79,13 @@ func (s *ration) now(at time.Duration) float64 {
 	return share / float64(int(1)<<s.vain)
 }
 
-// see takes a reading. If a time without bounds has ended, it notes the mean of that time. The share goes
-// on from where halvings of the full share have left it, or from [LeastShare] if that is less.
+// see takes a reading. If a time without bounds has ended, it notes the mean of that time, and takes back
+// halvings: cycles in vain followed each other at once then, and prove little. A gauge that was barren
+// stays so.
 func (s *ration) see(at time.Duration, level int64) {
 	if s.seen < s.until && at >= s.until {
 		s.prior, s.full, s.area, s.from = s.full, s.mean(), 0, s.seen
-		s.vain = max(0, s.vain-fullVain)
+		s.vain = max(min(s.vain, mayKeep+1), s.vain-fullVain)
 	}
 	s.area += float64(level) * float64(at-s.seen)
 	s.seen = at
@@ -92,7 +93,8 @@ func (s *ration) see(at time.Duration, level int64) {
 
 func (s *ration) mean() float64 { return s.area / float64(max(1, s.seen-s.from)) }
 
-// missed reports whether the gauge has held clearly more since the bounds returned than before.
+// missed reports whether the gauge has held clearly more since the bounds returned than while there were
+// none.
 func (s *ration) missed() bool {
 	return s.until > 0 && s.seen-s.until >= firstEarned && s.mean() > muchMissed*s.full+leastMissed
 }
@@ -149,8 +151,8 @@ func (s *ration) learn(o *outcome, at time.Duration, r *GaugeReading, brought bo
 	if fell < muchGrowth && !(o.ran > 0 && s.missed()) || o.began < s.until {
 		return
 	}
-	// If the last such time held more than the one before, the larger share did not help. The next one
-	// is then as short as the first.
+	// If the gauge held more in the last time without bounds than in the one before, the larger share did
+	// not help. The next such time is then as short as the first.
 	s.lasts = min(2*s.lasts, mostEarned)
 	if s.lasts == 0 || s.full > muchMissed*s.prior {
 		s.lasts = firstEarned
