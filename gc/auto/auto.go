@@ -31,9 +31,9 @@
 // Cycles have to earn their processor time. While they bring memory back, they take at most 2 % of the
 // time that the program uses, and each one in a row that brings nothing back halves that share. If
 // memory outside the Go heap grows by half of all memory and a cycle brings that back, only [gc.Caps]
-// and the price of memory bound them for some seconds, and longer each time. So it is
-// again once memory has stayed a fifth and 16 MiB above its mean in those seconds. A program that
-// frees by hand pays next to nothing.
+// and the price of memory bound them for some seconds, and longer each time. Another such time begins
+// once memory has stayed a fifth and 16 MiB above its mean in the last one. A program that frees by
+// hand pays next to nothing.
 //
 // Once memory has stayed for 10 s although cycles ran, one line in the log reports it. The process is
 // judged every second. The judge finds growth that cycles do not bring back, blocked finalizers,

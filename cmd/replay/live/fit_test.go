@@ -163,7 +163,7 @@ func TestFitFindsWhatTheGapDoes(t *testing.T) {
 }
 
 // Calibrate finds the costs of pointers, objects and slow memory. On a busy machine it cannot
-// tell in which part of a cycle they are.
+// tell in which part of a cycle each costs.
 func TestCalibrate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
