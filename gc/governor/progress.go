@@ -46,6 +46,8 @@ const (
 	leastCycles  = 3    // slowdown is 0 before that many cycles
 	farCycles    = 3    // cycles without a time far from one, after which times near one count
 	smallRequest = 1024 // requests below the limit divided by this are alike
+
+	mix = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio: spreads keys
 )
 
 // point notes a point of the program: an allocation of request bytes, or a sync if that is 0. Small
@@ -73,7 +75,7 @@ func (p *progress) point(at time.Duration, g *Governor, request, small int64) {
 	p.points++
 	p.here = 0
 	for i := range history {
-		p.here = (p.here + p.tokens[(p.points+i)%history]) * 0x9e3779b97f4a7c15
+		p.here = (p.here + p.tokens[(p.points+i)%history]) * mix
 		p.here ^= p.here >> 29
 	}
 }
@@ -83,11 +85,12 @@ func (p *progress) forget() { *p = progress{wanted: p.wanted, began: p.began} }
 
 // arrive learns from what passed since the last point. What counts as near a cycle is known when
 // the time begins, so long times do not count more often than short ones. Time alone is compared if
-// the governor was asked of all the bytes, and otherwise time per byte.
+// the governor was asked of all the bytes. Otherwise times per byte are, of times with about as many
+// bytes: little is allocated in a long wait.
 func (p *progress) arrive(took float64, bytes int64) {
 	key, unit := p.here, 1.
 	if bytes != p.asked {
-		key, unit = ^key, float64(max(bytes, 1))
+		key, unit = ^key^uint64(bits.Len64(uint64(bytes)))*mix, float64(max(bytes, 1))
 	}
 	x := &p.places[key%uint64(len(p.places))]
 	if x.key != key { // a new place replaces an old one

@@ -23,6 +23,7 @@ type looper struct {
 	every    time.Duration                        // between two cycles
 	wakes    time.Duration                        // after the end of a cycle that has held it
 	due      func() bool                          // whether a cycle begins, in place of every
+	syncs    bool                                 // the policy is asked at syncs only
 }
 
 const (
@@ -67,7 +68,11 @@ func (l *looper) learn(cycles int) float64 {
 			l.begin(governor.Cause{Trigger: policy.TriggerPolicy, Action: policy.Overlap, Memory: &l.m.Memory})
 		}
 		n := int64(l.bytes(l.now))
-		l.g.Allocate(l.now, &l.m.Memory, n)
+		if l.syncs {
+			l.g.Sync(l.now, 0)
+		} else {
+			l.g.Allocate(l.now, &l.m.Memory, n)
+		}
 		l.m.put(n)
 	}
 	l.g.See(0, 0)
@@ -136,6 +141,18 @@ func TestSlowdownOfALoop(t *testing.T) {
 		l.bytes = func(time.Duration) float64 { n++; return mib * float64(1+4095*(n%100/90)) }
 		l.stall = func(time.Duration) time.Duration { return 4*tick + time.Duration(n%100/90)*2*ms }
 		between(t, "slowdown in a loop", l.learn(24), want-0.1, want+0.1)
+	}
+}
+
+// TestSlowdownBetweenSyncs: between two syncs a program either makes 4 MiB in 0.1 ms, or 1 KiB in 1 ms.
+func TestSlowdownBetweenSyncs(t *testing.T) {
+	for _, want := range []float64{0, 0.8} {
+		r, waits := rand.New(rand.NewPCG(1, 5)), int64(0)
+		l := newLooper(t, 4*tick, want, 37*ms)
+		l.syncs = true
+		l.stall = func(time.Duration) time.Duration { waits = r.Int64N(2); return time.Duration(waits) * 36 * tick }
+		l.bytes = func(time.Duration) float64 { return float64(4*mib - waits*(4*mib-1024)) }
+		between(t, "slowdown between syncs", l.learn(24), want-0.3, want+0.1)
 	}
 }
 
