@@ -44,8 +44,8 @@ type lastStart struct {
 const (
 	// The kinds of guesses.
 	noGuess    = iota
-	mostLately // the most bytes that followed lately
-	whileSlow  // 0; but no start while a byte of headroom lasts for less than its worth
+	mostLately // the most bytes that followed lately; no start while a byte of headroom lasts for less than its worth
+	whileSlow  // 0; the same holds
 	orWait     // 0; at a wait, the room below which hiding a cycle in the wait pays
 	lastOrWait // the bytes that followed the last time, or orWait if that is more
 	guesses
@@ -105,10 +105,11 @@ func (p *pacer) learn(at *Point, budget, grain int64) {
 	worth := p.worth.of(p.Share*float64(at.Cost)+p.starts.cost, budget)
 	if p.forecast.see(p.now, at, grain) {
 		x := p.forecast.recall()
-		p.followed, p.guess[mostLately], p.guess[whileSlow] = float64(x.last), float64(x.most), 0
+		fast := 0. // while the program is, these guesses start no cycle
 		if p.starts.pace(p.now) < worth {
-			p.guess[whileSlow] = -float64(budget)
+			fast = float64(budget)
 		}
+		p.followed, p.guess[mostLately], p.guess[whileSlow] = float64(x.last), float64(x.most)-fast, -fast
 	}
 	wait := 0.
 	if at.At == Sync && at.Wait > 0 { // the hidden part of a cycle, in bytes
