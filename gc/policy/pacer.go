@@ -105,7 +105,7 @@ func (p *pacer) learn(at *Point, budget, grain int64) {
 	worth := p.worth.of(p.Share*float64(at.Cost)+p.starts.cost, budget)
 	if p.forecast.see(p.now, at, grain) {
 		x := p.forecast.recall()
-		fast := 0. // while the program is, these guesses start no cycle
+		fast := 0. // bytes that keep these guesses from a start while the program allocates fast
 		if p.starts.pace(p.now) < worth {
 			fast = float64(budget)
 		}
