@@ -85,8 +85,8 @@ func (p *progress) forget() { *p = progress{wanted: p.wanted, began: p.began} }
 
 // arrive learns from what passed since the last point. What counts as near a cycle is known when
 // the time begins, so long times do not count more often than short ones. Time alone is compared if
-// the governor was asked of all the bytes. Otherwise times per byte are, of times with about as many
-// bytes: little is allocated in a long wait.
+// the governor was asked of all the bytes. Otherwise the time per byte is compared with that of other
+// times with about as many bytes, because a long wait has few.
 func (p *progress) arrive(took float64, bytes int64) {
 	key, unit := p.here, 1.
 	if bytes != p.asked {

@@ -144,14 +144,15 @@ func TestSlowdownOfALoop(t *testing.T) {
 	}
 }
 
-// TestSlowdownBetweenSyncs: between two syncs a program either makes 4 MiB in 0.1 ms, or 1 KiB in 1 ms.
+// TestSlowdownBetweenSyncs is learned although a program, between two syncs, either makes 4 MiB in 0.1 ms, or 1 KiB in 1 ms.
 func TestSlowdownBetweenSyncs(t *testing.T) {
 	for _, want := range []float64{0, 0.8} {
-		r, waits := rand.New(rand.NewPCG(1, 5)), int64(0)
-		l := newLooper(t, 4*tick, want, 37*ms)
+		r := rand.New(rand.NewPCG(1, 5))
+		l := newLooper(t, 0, want, 37*ms)
 		l.syncs = true
-		l.stall = func(time.Duration) time.Duration { waits = r.Int64N(2); return time.Duration(waits) * 36 * tick }
-		l.bytes = func(time.Duration) float64 { return float64(4*mib - waits*(4*mib-1024)) }
+		next := 0
+		l.stall = func(time.Duration) time.Duration { next = r.IntN(2); return []time.Duration{4 * tick, ms}[next] }
+		l.bytes = func(time.Duration) float64 { return []float64{4 * mib, 1024}[next] }
 		between(t, "slowdown between syncs", l.learn(24), want-0.3, want+0.1)
 	}
 }

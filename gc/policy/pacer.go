@@ -105,11 +105,11 @@ func (p *pacer) learn(at *Point, budget, grain int64) {
 	worth := p.worth.of(p.Share*float64(at.Cost)+p.starts.cost, budget)
 	if p.forecast.see(p.now, at, grain) {
 		x := p.forecast.recall()
-		fast := 0. // bytes that keep these guesses from a start while the program allocates fast
+		p.followed, p.guess[mostLately], p.guess[whileSlow] = float64(x.last), float64(x.most), 0
 		if p.starts.pace(p.now) < worth {
-			fast = float64(budget)
+			p.guess[mostLately] -= float64(budget)
+			p.guess[whileSlow] -= float64(budget)
 		}
-		p.followed, p.guess[mostLately], p.guess[whileSlow] = float64(x.last), float64(x.most)-fast, -fast
 	}
 	wait := 0.
 	if at.At == Sync && at.Wait > 0 { // the hidden part of a cycle, in bytes
