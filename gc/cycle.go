@@ -165,17 +165,11 @@ func (c *Collector) settle(r *collection) (freed int64) {
 }
 
 // freedHost tells the trimmer of the process that a cycle has freed host memory, which the C
-// allocator may keep. If only a gauge has seen that, trims may take as large a share of the program's
-// processor time as cycles for the gauge may, and at least half of [governor.LeastShare]. The full
-// share of cycles is halved, at most twice, if the allocator keeps what they free. For trims it counts
-// in full, because they end that.
+// allocator may keep. If only a gauge has seen that, trims may take the share that it has found.
 func (c *Collector) freedHost(g *Gauge) {
 	share := 1.0
 	if g != nil {
-		share = max(g.seen.Load().worth.Share, governor.LeastShare/2)
-		if share >= 1./4 {
-			share = 1
-		}
+		share = g.seen.Load().worth.Trims
 	}
 	freed.By(freed.Cycle{
 		Share: share, Cap: c.governor.Caps().Cycles,

@@ -23,9 +23,10 @@ const (
 	ladderDoubles = 3
 )
 
-// Rest returns how long a climber waits for a free before the next collection: as long as the last
-// one took, if that freed too little, and twice as long for each further one in a row, up to eight
-// times and 256 ms. So collections take at most a ninth of the time. (java.nio.Bits waits 511 ms.)
+// Rest returns how long a climber waits for a free before the next collection. If the last one freed
+// too little, that is as long as it took. The wait doubles with each further one in a row, up to eight
+// times its length and 256 ms. So collections take at most a ninth of the time. (java.nio.Bits waits
+// 511 ms.)
 func (l *Ladder) Rest() time.Duration {
 	if l.futile == 0 {
 		return 0

@@ -11,7 +11,7 @@ import (
 // a place tell it apart from others, because the rate of a program changes. Counting goroutines
 // that wait would not work for a program whose threads belong to C.
 type progress struct {
-	wanted bool // somebody reads the slowdown; otherwise nothing is learned
+	wanted bool // the slowdown is in use; otherwise it is not learned
 	places [1024]place
 	tokens [history]uint64 // of the last points
 	points int
@@ -25,7 +25,7 @@ type progress struct {
 
 	cycles int           // that have settled
 	began  time.Duration // start of the cycle under way
-	length time.Duration // of the last cycle, while it held nobody
+	length time.Duration // of the last cycle, without its held part
 	whole  time.Duration // of the last cycle
 	near   time.Duration // until then a loss counts as the last cycle's
 	loss   loss
@@ -60,7 +60,7 @@ func (p *progress) point(at time.Duration, g *Governor, request, small int64) {
 	if g.Running {
 		p.beside += at - max(p.last, p.began)
 	}
-	if took := at - p.last - p.held; took > 0 && p.points > 0 && p.last >= g.budget.until { // nobody was held
+	if took := at - p.last - p.held; took > 0 && p.points > 0 && p.last >= g.budget.until { // no caller was held
 		p.arrive(float64(took), bytes-p.bytes)
 	}
 	p.last, p.bytes, p.asked, p.beside, p.held, p.left = at, bytes, request, 0, 0, 0

@@ -3,17 +3,19 @@ package governor
 import "time"
 
 // A ration bounds the processor time of a gauge's cycles by the memory that they bring back. The
-// price of memory alone would spend half a processor on a few MiB, and few users would. Cycles
-// first get a small share of the processor time that the program itself uses. If memory grows by
-// half under that share, and cycles bring it back, only [Caps] and the price of memory bound them
-// for some time. After that time the small share must prove too small again: memory grows by half, or
-// its mean is clearly above that of the time without bounds. Each cycle in a row that brings nothing
-// back halves the share, except those of the runtime, which cost nothing.
+// price of memory alone would spend half a processor on a few MiB, and few users would.
 //
-// Growth by half corresponds to GOGC=50. The doubling of the time between cycles in vain is that of
-// the OpenTelemetry collector's memory limiter.
+// Cycles may first take a small share of the processor time that the program itself uses. If memory
+// grows by half nevertheless, and cycles bring it back, then for some time only [Caps] and the price
+// of memory bound them. After that time the small share counts again. It must prove too small once
+// more: memory grows by half, or its mean is clearly above that of the time without bounds. Each
+// cycle in a row that brings nothing back halves the share. Cycles of the runtime do not, because
+// they cost nothing.
+//
+// Growth by half corresponds to GOGC=50. The memory limiter of the OpenTelemetry collector, too,
+// doubles the time between cycles that bring nothing.
 type ration struct {
-	vain  int           // halvings of the share; 0 if the last cycle brought memory back, and more than mayKeep before the first
+	vain  int           // halvings of the share; 0: the last cycle brought memory back; above mayKeep before the first
 	until time.Duration // end of the time in which they are not bounded
 	lasts time.Duration // length of that time
 	clock time.Duration // processor time of the program when the last cycle began
@@ -27,17 +29,24 @@ type ration struct {
 	worth Worth
 }
 
-// A Worth says what the cycles of a gauge bring back, and what they may therefore take.
+// A Worth is the memory that the cycles of a gauge bring back, and the share that they may take for it.
 type Worth struct {
 	Share  float64 // of the program's processor time that cycles may take
+	Trims  float64 // the same for trims of C's allocator
 	Cycles int     // the last ones in a row that all brought memory back, or all did not
 	Freed  int64   // bytes by which memory fell in them
 }
 
-// Worth returns what cycles are worth.
+// Worth returns the worth of cycles. Trims may take as much as cycles, and at least half of
+// LeastShare. If an allocator keeps the memory that cycles free, their full share is halved, at most
+// mayKeep times. Trims then have the full share, because they end that.
 func (g *Gauge) Worth(at time.Duration) Worth {
 	w := g.ration.worth
 	w.Share = g.ration.now(at)
+	w.Trims = max(w.Share, LeastShare/2)
+	if w.Share >= fullShare/(1<<mayKeep) {
+		w.Trims = fullShare
+	}
 	return w
 }
 
@@ -47,9 +56,9 @@ const LeastShare = 0.02
 
 const (
 	fullShare = 1.0 // for a time, after memory had grown much and a cycle brought it back or ran callbacks
-	mayKeep   = 2   // most halvings after a cycle that ran callbacks: the allocator may keep what they free
+	mayKeep   = 2   // most halvings after a cycle that ran callbacks: the allocator may keep the memory
 	mostVain  = 10  // most halvings
-	fullVain  = 5   // halvings to take back after a time without bounds: as many leave of fullShare about LeastShare
+	fullVain  = 5   // halvings to take back after a time without bounds: fullShare / 2^5 is about LeastShare
 
 	muchGrowth  = 0.5      // of all memory
 	muchMissed  = 1.2      // times the mean bytes without bounds
@@ -59,8 +68,8 @@ const (
 	// Share of the processors, added to the program's use. Garbage of an idle program costs
 	// memory, too.
 	idleShare = 1.0 / 64
-	// Part of the growth that counts as needed if a cycle ran callbacks and an allocator keeps what
-	// they freed: the gauge did not fall, or trims have given memory back before. If all of it counted,
+	// Part of the growth that counts as needed if a cycle ran callbacks and an allocator keeps the
+	// memory: the gauge did not fall, or trims have given memory back before. If all of it counted,
 	// garbage would grow by a little from cycle to cycle, and never by half.
 	neededGrowth = 1.0 / 8
 )
@@ -79,9 +88,9 @@ func (s *ration) now(at time.Duration) float64 {
 	return share / float64(int(1)<<s.vain)
 }
 
-// see takes a reading. If a time without bounds has ended, it notes the mean of that time, and takes back
-// halvings: cycles in vain followed each other at once then, and prove little. A gauge that was barren
-// stays so.
+// see takes a reading. If a time without bounds has ended, see notes the mean of that time. It also
+// takes back halvings, because cycles then followed each other at once, and prove little. A gauge that
+// was barren stays so.
 func (s *ration) see(at time.Duration, level int64) {
 	if s.seen < s.until && at >= s.until {
 		s.prior, s.full, s.area, s.from = s.full, s.mean(), 0, s.seen
@@ -93,15 +102,14 @@ func (s *ration) see(at time.Duration, level int64) {
 
 func (s *ration) mean() float64 { return s.area / float64(max(1, s.seen-s.from)) }
 
-// missed reports whether the gauge has held clearly more since the bounds returned than while there were
-// none.
+// missed reports whether the gauge has held clearly more since the bounds returned than before.
 func (s *ration) missed() bool {
 	return s.until > 0 && s.seen-s.until >= firstEarned && s.mean() > muchMissed*s.full+leastMissed
 }
 
-// growth returns the growth of the gauge above what cycles leave, as a share of all memory. Alone is
-// the number of bytes by which the gauge falls without cycles; they do not count as growth. The Go heap
-// counts with twice its live bytes, which is about its size with GOGC=100.
+// growth returns by how much the gauge is above the bytes that cycles leave, as a share of all memory.
+// Alone is the number of bytes by which the gauge falls without cycles. They do not count as growth.
+// The Go heap counts with twice its live bytes, which is about its size with GOGC=100.
 func (s *ration) growth(r *GaugeReading, alone int64) float64 {
 	return float64(r.Level-s.kept-alone) / float64(s.kept+2*r.Heap)
 }

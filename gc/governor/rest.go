@@ -81,8 +81,8 @@ func (g *Governor) rests(c *policy.Cycle, m *Memory, at time.Duration, kept int6
 }
 
 // Climbs reports whether a refused allocation asks for a cycle. It is for memories that are not
-// soft. After a cycle that made no room it asks once an eighth of the limit has been added, because
-// a program above its limit with reachable memory gains nothing from a cycle.
+// soft. After a cycle that made no room, it asks once an eighth of the limit has been added. A program
+// that reaches more memory than its limit gains nothing from a cycle.
 func (m *Memory) Climbs() bool { return m.Live >= m.crowded }
 
 // Climbed reports whether the allocation fits after that cycle.
