@@ -129,7 +129,7 @@ func (g *Gauge) Marked(r *GaugeReading, asked bool) {
 
 // Settled takes a reading, and judges the last cycle once its finalizers and cleanups have run. It
 // reports whether no cycle is left to be judged. Trim is as in [Look]: the cycle freed something, or
-// callbacks ran, and an allocator may have kept what they freed.
+// callbacks ran, and an allocator may have kept the memory.
 func (g *Gauge) Settled(at time.Duration, r *GaugeReading) (judged, trim bool) {
 	g.see(r)
 	if !g.Judging() || r.Waiting || r.Swept < g.outcome.marks {

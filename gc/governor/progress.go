@@ -154,7 +154,7 @@ func (p *progress) ended(at, exposed time.Duration) {
 }
 
 // slowdown returns how much longer the program takes beside a cycle, as a share of the time without
-// one. The sum of all losses is the better measure, but chance may be larger than the loss, and it
+// one. The sum of all losses is the better measure. But chance may be larger than the loss, and the sum
 // says nothing if almost all of the cycles held the program. The median of ratios hardly depends on
 // chance, but misses a few long losses. Where the sum is not certain, the larger of the two counts,
 // because both are too low then.

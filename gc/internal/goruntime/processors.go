@@ -10,7 +10,7 @@ import (
 // Go marks on a quarter of the processors. If that is less than one, Go interrupts a busy program on
 // each of them for 10 to 20 ms at a time (fractional workers, runtime/mgcpacer.go), and the goroutines
 // there wait. With four processors, one worker marks all the time. The threads of the program then
-// share the cores with its thread, in turns of about 3 ms.
+// share the cores with its thread, in turns of 3 to 4 ms.
 const (
 	wholeWorker = 4
 	longMark    = 100 * time.Millisecond // with shorter ones, sharing the cores makes requests wait longer (results/2026-11-27-cost)
@@ -34,8 +34,8 @@ func Processors() int {
 
 // lend raises GOMAXPROCS to wholeWorker for a cycle, if the last mark was long, and the program has
 // been busy since and has not collected by itself. It does so only if the program may use all cores.
-// Otherwise somebody has limited its processor time, and it would use up its share too soon. The
-// caller calls marked when the mark has ended, and takeBack when the sweep has.
+// One with a quota of processor time would use that up too soon. The caller calls marked when the mark
+// has ended, and takeBack when the sweep has.
 func (r *Runtime) lend() (marked, takeBack func()) {
 	own := runtime.GOMAXPROCS(0)
 	if own >= wholeWorker || own < cores() || os.Getenv("GOMAXPROCS") != "" || !r.held(own) || !lent.CompareAndSwap(0, int64(own)) {
