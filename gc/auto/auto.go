@@ -29,11 +29,11 @@
 // not part of a process's limit. The price rises for all once the container is nearly full.
 //
 // Cycles have to earn their processor time. While they bring memory back, they take at most 2 % of the
-// time that the program uses, and each one in a row that brings nothing back halves that share. If
-// memory outside the Go heap grows by half of all memory and a cycle brings that back, only [gc.Caps]
-// and the price of memory bound them for some seconds, and longer each time. Another such time begins
-// once memory has stayed a fifth and 16 MiB above its mean in the last one. A program that frees by
-// hand pays next to nothing.
+// time that the program uses. Each one in a row that brings nothing back halves that share. So a
+// program that frees by hand pays next to nothing. Memory outside the Go heap may nevertheless grow by
+// half of all memory. If a cycle brings that back, only [gc.Caps] and the price of memory bound cycles
+// for some seconds, and longer each time. Another such time begins once memory has stayed a fifth and
+// 16 MiB above its mean in the last one.
 //
 // Once memory has stayed for 10 s although cycles ran, one line in the log reports it. The process is
 // judged every second. The judge finds growth that cycles do not bring back, blocked finalizers,

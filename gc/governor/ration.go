@@ -102,7 +102,7 @@ func (s *ration) see(at time.Duration, level int64) {
 
 func (s *ration) mean() float64 { return s.area / float64(max(1, s.seen-s.from)) }
 
-// missed reports whether the gauge has held clearly more since the bounds returned than before.
+// missed reports whether the gauge has held clearly more since the bounds returned than without them.
 func (s *ration) missed() bool {
 	return s.until > 0 && s.seen-s.until >= firstEarned && s.mean() > muchMissed*s.full+leastMissed
 }

@@ -139,8 +139,8 @@ func (r *Releases) Found(c *Cycle, m *Memory, dead Remains, counted bool) {
 }
 
 // passes reports whether b may be given back. The runtime takes all queued finalizers at once and
-// runs the latest first. So first as many have to run as were queued when b was found, which means
-// that the runtime has taken them all, and then as many as were queued at that moment.
+// runs the latest first. So first as many have to run as were queued when b was found. The runtime has
+// then taken all of these. After that, as many have to run as were queued at that moment.
 func (r *Releases) passes(b *batch, now goruntime.Pending) bool {
 	if !b.taken && now.Finalized >= b.finalizers {
 		b.taken, b.finalizers = true, now.Finalizers
