@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eagergc/eagergc/gc/internal/goruntime"
 	"github.com/eagergc/eagergc/gc/internal/observe"
 	"github.com/eagergc/eagergc/gc/internal/verdict"
 	"github.com/eagergc/eagergc/gc/policy"
@@ -95,6 +96,12 @@ func (s *Snapshot) Last(d time.Duration) (done Work, span time.Duration) {
 		}
 	}
 	return done, max(s.Now-done.Start, 1)
+}
+
+// Shares returns the share of the processors that cycles took for as long as span, and the share of
+// span for which callers were held.
+func (w *Work) Shares(span time.Duration) (cycles, held float64) {
+	return float64(w.Processor) / float64(span) / float64(goruntime.Processors()), float64(w.Exposed) / float64(span)
 }
 
 // A journal remembers the last decisions and cycles.

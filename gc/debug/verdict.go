@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
-	"github.com/eagergc/eagergc/gc/internal/goruntime"
 	"github.com/eagergc/eagergc/gc/internal/verdict"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
@@ -32,8 +31,7 @@ func Verdict(s *gc.Snapshot) gc.Finding {
 
 func judge(s *gc.Snapshot) gc.Finding {
 	done, span := s.Last(time.Minute)
-	share := func(d time.Duration) float64 { return float64(d) / float64(span) }
-	processor := share(done.Processor) / float64(goruntime.Processors())
+	processor, held := done.Shares(span)
 	last := "in the last minute"
 	if s.Now < time.Minute {
 		last = "since the start"
@@ -57,8 +55,8 @@ func judge(s *gc.Snapshot) gc.Finding {
 	case refused > 0 && refused >= done.Cycles[policy.TriggerPolicy]:
 		return find(verdict.Watch, "refusals", fmt.Sprintf("%d of %s %s were forced by allocations that did not fit: the policy collects too late, or the limit is too low.", refused, cycles, last),
 			"Raise the limit, or choose a policy that collects sooner, such as pacer.", verdict.Guide+"choosing-a-policy")
-	case share(done.Exposed) > heldMost:
-		return find(verdict.Watch, "callers held", fmt.Sprintf("Callers were held by cycles for %s of the time %s, %v at most.", percent(share(done.Exposed)), last, done.MaxPause.Round(10*time.Microsecond)),
+	case held > heldMost:
+		return find(verdict.Watch, "callers held", fmt.Sprintf("Callers were held by cycles for %s of the time %s, %v at most.", percent(held), last, done.MaxPause.Round(10*time.Microsecond)),
 			"Lower Caps.Held or Caps.Assist, or raise the limit.", verdict.Guide+"own-by-hand")
 	case s.Caps.Cycles < 1 && processor > nearCap*s.Caps.Cycles:
 		return find(verdict.Watch, "cycles at their cap", strings.ToUpper(often[:1])+often[1:]+", which is all that they may ("+percent(s.Caps.Cycles)+").",
@@ -66,7 +64,7 @@ func judge(s *gc.Snapshot) gc.Finding {
 	case top.Limit > 0 && top.Pressure() > pressureMost:
 		return find(verdict.Watch, verdict.NearLimit, fmt.Sprintf("The %v memory is full: %s.", top.Space, fill(top)), verdict.Next[verdict.NearLimit], verdict.Guide+"is-it-the-gc")
 	}
-	text := often + ", and held callers for " + percent(share(done.Exposed)) + " of the time."
+	text := often + ", and held callers for " + percent(held) + " of the time."
 	if len(s.Sources) > 0 {
 		text = fill(top) + "; " + text
 	}

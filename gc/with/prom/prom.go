@@ -8,7 +8,6 @@
 package prom
 
 import (
-	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -135,8 +134,9 @@ func (p *collector) Collect(out chan<- prometheus.Metric) {
 		send(decisions, counter, float64(n), reason)
 	}
 	done, span := now.Last(time.Minute)
-	send(share, gauge, float64(done.Processor)/float64(span)/float64(runtime.GOMAXPROCS(0)), "cycles")
-	send(share, gauge, float64(done.Exposed)/float64(span), "held")
+	taken, held := done.Shares(span)
+	send(share, gauge, taken, "cycles")
+	send(share, gauge, held, "held")
 	send(most, gauge, now.Caps.Cycles, "cycles")
 	send(most, gauge, now.Caps.Held, "held")
 	for _, n := range now.Libraries {
