@@ -165,11 +165,11 @@ func (c *Collector) settle(r *collection) (freed int64) {
 }
 
 // freedHost tells the trimmer of the process that a cycle has freed host memory, which the C
-// allocator may keep. If only a gauge has seen that, trims may take the share that it has found.
+// allocator may keep. If only a gauge has seen that, the worth of its cycles bounds the trims.
 func (c *Collector) freedHost(g *Gauge) {
 	share := 1.0
 	if g != nil {
-		share = g.seen.Load().worth.Trims
+		share = g.seen.Load().worth.Trims()
 	}
 	freed.By(freed.Cycle{
 		Share: share, Cap: c.governor.Caps().Cycles,

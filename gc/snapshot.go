@@ -98,8 +98,8 @@ func (s *Snapshot) Last(d time.Duration) (done Work, span time.Duration) {
 	return done, max(s.Now-done.Start, 1)
 }
 
-// Shares returns the share of the processors that cycles took for as long as span, and the share of
-// span for which callers were held.
+// Shares returns the share of the processor time of span that cycles took, and the share of span for
+// which callers were held. Span is the time in which the work was done: see [Snapshot.Last].
 func (w *Work) Shares(span time.Duration) (cycles, held float64) {
 	return float64(w.Processor) / float64(span) / float64(goruntime.Processors()), float64(w.Exposed) / float64(span)
 }

@@ -25,7 +25,7 @@ const (
 
 // Rest returns how long a climber waits for a free before the next collection. If the last one freed
 // too little, that is as long as it took. The wait doubles with each further one in a row, up to eight
-// times its length and 256 ms. So collections take at most a ninth of the time. (java.nio.Bits waits
+// times that, and at most 256 ms. So collections take at most a ninth of the time. (java.nio.Bits waits
 // 511 ms.)
 func (l *Ladder) Rest() time.Duration {
 	if l.futile == 0 {

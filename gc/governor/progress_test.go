@@ -144,7 +144,7 @@ func TestSlowdownOfALoop(t *testing.T) {
 	}
 }
 
-// TestSlowdownBetweenSyncs is learned although a program, between two syncs, either makes 4 MiB in 0.1 ms, or 1 KiB in 1 ms.
+// TestSlowdownBetweenSyncs: the slowdown is learned although the program, between two syncs, makes either 4 MiB in 0.1 ms or 1 KiB in 1 ms.
 func TestSlowdownBetweenSyncs(t *testing.T) {
 	for _, want := range []float64{0, 0.8} {
 		r := rand.New(rand.NewPCG(1, 5))

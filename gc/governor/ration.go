@@ -15,7 +15,7 @@ import "time"
 // Growth by half corresponds to GOGC=50. The memory limiter of the OpenTelemetry collector, too,
 // doubles the time between cycles that bring nothing.
 type ration struct {
-	vain  int           // halvings of the share; 0: the last cycle brought memory back; above mayKeep before the first
+	vain  int           // halvings of the share: 0 after a cycle that brought memory back, above mayKeep before the first
 	until time.Duration // end of the time in which they are not bounded
 	lasts time.Duration // length of that time
 	clock time.Duration // processor time of the program when the last cycle began
@@ -32,22 +32,25 @@ type ration struct {
 // A Worth is the memory that the cycles of a gauge bring back, and the share that they may take for it.
 type Worth struct {
 	Share  float64 // of the program's processor time that cycles may take
-	Trims  float64 // the same for trims of C's allocator
 	Cycles int     // the last ones in a row that all brought memory back, or all did not
 	Freed  int64   // bytes by which memory fell in them
 }
 
-// Worth returns the worth of cycles. Trims may take as much as cycles, and at least half of
-// LeastShare. If an allocator keeps the memory that cycles free, their full share is halved, at most
-// mayKeep times. Trims then have the full share, because they end that.
+// Worth returns the worth of cycles.
 func (g *Gauge) Worth(at time.Duration) Worth {
 	w := g.ration.worth
 	w.Share = g.ration.now(at)
-	w.Trims = max(w.Share, LeastShare/2)
-	if w.Share >= fullShare/(1<<mayKeep) {
-		w.Trims = fullShare
-	}
 	return w
+}
+
+// Trims returns the share of the processor time that trims of C's allocator may take: as much as
+// cycles, and at least half of LeastShare. If the allocator keeps the memory that cycles free, their
+// full share is halved, at most mayKeep times. Trims then have the full share, because they end that.
+func (w Worth) Trims() float64 {
+	if w.Share >= fullShare/(1<<mayKeep) {
+		return fullShare
+	}
+	return max(w.Share, LeastShare/2)
 }
 
 // LeastShare is the share of the program's processor time that cycles may take if the last one

@@ -52,8 +52,8 @@ const (
 )
 
 const (
-	halfway  = 0.5  // of the room: fewer bytes since the last start are too few for a cycle
-	fruitful = 0.25 // of the bytes that cycles free on average: so many a cycle must free, as far as is known
+	halfway  = 0.5  // of the room: no start before so many bytes have come since the last one
+	fruitful = 0.25 // of the bytes that cycles free on average: no start at a place where a cycle has freed fewer
 )
 
 func (p *pacer) Params() []param.Param {
@@ -132,7 +132,7 @@ func (p *pacer) choose(at *Point, budget int64) (Action, string) {
 	if float64(p.now.total+at.Request-p.last.total) < halfway*room {
 		return Skip, "a cycle would free too little"
 	}
-	if kept := p.forecast.recall().kept; kept >= 0 && float64(at.Sample.Live-kept) < fruitful*p.worth.yield() {
+	if kept := p.forecast.recall().kept; kept >= 0 && float64(at.Sample.Live-kept) < fruitful*(p.worth.got/p.worth.cycles) {
 		return Skip, "a cycle freed too little here"
 	}
 	switch {
@@ -245,9 +245,6 @@ func (p *byteWorth) learn(paid, got, early float64) {
 	p.early = keepWorth*p.early + early
 	p.cycles = keepWorth*p.cycles + 1
 }
-
-// yield returns the bytes that cycles free on average; 0 before the first.
-func (p *byteWorth) yield() float64 { return p.got / max(1, p.cycles) }
 
 // of returns the worth of a byte, in ns. Scored is the score of a cycle, in ns. The worth is the
 // geometric mean of the measured cost and the score. The measured cost feeds on itself: dear bytes

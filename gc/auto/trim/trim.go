@@ -7,10 +7,10 @@
 // Cycles free on threads of their own, so a process can hold several times the memory that it uses.
 // After cycles that have freed memory of the host, malloc_trim runs on a goroutine of its own, as
 // often as the price of memory justifies. A thread that allocates meanwhile may wait for it, some
-// milliseconds for each 100 MiB. If all processors are busy, goroutines may wait for up to 10 ms, until
-// Go takes the processor of the call away. Trims, and page faults for pages that come back, take at most
-// the share of the processors that [github.com/eagergc/eagergc/gc.Caps] allows for cycles. Where cycles
-// bring little they take 1 % of the processor time that the program uses.
+// milliseconds for each 100 MiB. If all processors are busy, a goroutine may wait for 10 ms, because
+// Go lets the call keep its processor for so long. Trims, and page faults for pages that come back,
+// take at most the share of the processors that [github.com/eagergc/eagergc/gc.Caps] allows for cycles.
+// Where cycles bring little they take 1 % of the processor time that the program uses.
 //
 // The package needs no cgo. It does nothing in a program without C, in one that is linked
 // statically, or with another C library. It also does nothing if another allocator replaces malloc

@@ -1,6 +1,6 @@
-// Package freed connects package gc with the trimmer of C's allocator. The one reports cycles that
-// have freed host memory, the other the bytes that it gave back. All functions are safe for concurrent
-// use.
+// Package freed connects package gc with the trimmer of C's allocator. Package gc reports cycles that
+// have freed host memory. The trimmer reports the bytes that it gave back. All functions are safe for
+// concurrent use.
 package freed
 
 import (

@@ -8,9 +8,9 @@ import (
 )
 
 // Go marks on a quarter of the processors. If that is less than one, Go interrupts a busy program on
-// each of them for 10 to 40 ms at a time (fractional workers, runtime/mgcpacer.go). The goroutines there
-// wait. With four processors, one worker marks all the time. The threads of the program then
-// share the cores with its thread, in turns of 3 to 4 ms.
+// each of them for 10 to 40 ms at a time (fractional workers, runtime/mgcpacer.go). Meanwhile the
+// goroutines there wait. With four processors, one worker marks all the time. The threads of the
+// program then share the cores with its thread, in turns of 3 to 4 ms.
 const (
 	wholeWorker = 4
 	longMark    = 100 * time.Millisecond // with shorter ones, sharing the cores makes requests wait longer (results/2026-11-27-cost)
