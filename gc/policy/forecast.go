@@ -107,17 +107,18 @@ func (f *forecast) visit(k *keys, note func(*situation)) {
 	}
 }
 
-// recall returns the present situation. Last and most are 0 if they are unknown.
-func (f *forecast) recall() situation {
-	now := situation{kept: -1}
+// recall returns the present situation. Last and most are 0 if they are unknown. Same reports
+// whether kept was learned here. If not, it was learned in a situation with the same last two tokens.
+func (f *forecast) recall() (now situation, same bool) {
+	now.kept = -1
 	for i, key := range f.here {
 		x := &f.tables[i][key>>54]
 		if x.key == key && x.most >= 0 {
 			now.last, now.most = x.last, x.most
 		}
 		if x.key == key && x.kept >= 0 {
-			now.kept = x.kept
+			now.kept, same = x.kept, i > 0
 		}
 	}
-	return now
+	return now, same
 }

@@ -33,6 +33,7 @@ type pacer struct {
 	starts        starts
 	guess         [guesses]float64 // bytes
 	followed      float64          // bytes that followed the last time
+	doubtful      int              // starts that were due in situations in which like ones had freed too little
 }
 
 // A lastStart is the position at which the policy's last cycle started.
@@ -54,6 +55,7 @@ const (
 const (
 	halfway  = 0.5  // of the room: no start before so many bytes have come since the last one
 	fruitful = 0.25 // of the bytes that cycles free on average: no start at a place where a cycle has freed fewer
+	retry    = 32   // such starts, at a place that only looks like that one: the last of them takes place
 )
 
 func (p *pacer) Params() []param.Param {
@@ -104,7 +106,7 @@ func (p *pacer) move(at *Point) {
 func (p *pacer) learn(at *Point, budget, grain int64) {
 	worth := p.worth.of(p.Share*float64(at.Cost)+p.starts.cost, budget)
 	if p.forecast.see(p.now, at, grain) {
-		x := p.forecast.recall()
+		x, _ := p.forecast.recall()
 		p.followed, p.guess[mostLately], p.guess[whileSlow] = float64(x.last), float64(x.most), 0
 		if p.starts.pace(p.now) < worth {
 			p.guess[mostLately] -= float64(budget)
@@ -132,8 +134,13 @@ func (p *pacer) choose(at *Point, budget int64) (Action, string) {
 	if float64(p.now.total+at.Request-p.last.total) < halfway*room {
 		return Skip, "a cycle would free too little"
 	}
-	if kept := p.forecast.recall().kept; kept >= 0 && float64(at.Sample.Live-kept) < fruitful*(p.worth.got/p.worth.cycles) {
-		return Skip, "a cycle freed too little here"
+	if x, same := p.forecast.recall(); x.kept >= 0 && float64(at.Sample.Live-x.kept) < fruitful*(p.worth.got/p.worth.cycles) {
+		if !same {
+			p.doubtful++
+		}
+		if same || p.doubtful%retry != 0 {
+			return Skip, "a cycle freed too little here"
+		}
 	}
 	switch {
 	case p.starts.guess >= orWait && at.At == Sync && at.Wait > 0:

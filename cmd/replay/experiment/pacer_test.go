@@ -211,6 +211,18 @@ func (s *spy) Decide(p policy.Point) policy.Decision {
 	return s.Policy.Decide(p)
 }
 
+// TestPlacesAreTriedAgain: in each step of conv, a cycle frees nothing at one wait, and all garbage at the next one, which looks the same.
+// A policy that believes the first for good holds the program in every step.
+func TestPlacesAreTriedAgain(t *testing.T) {
+	w, log := compile(t, "conv"), new(sim.Log)
+	sim.Run(w, policy.MustParse("pacer").New(), sim.Config{
+		Limit: experiment.Limit{Factor: 1.5}.Of(w), Cost: sim.Cost{Base: 3 * time.Millisecond}, Log: log,
+	})
+	if last := log.Pauses[len(log.Pauses)-1].Trace; last > w.Span*3/4 {
+		t.Errorf("the program is held at %v of %v still, %d times in all", last, w.Span, len(log.Pauses))
+	}
+}
+
 // learning runs a policy that is told what its run has learned of costs and slowdown.
 func learning(w *sim.Workload, p policy.Policy, limit float64, m *sim.Machine) sim.Result {
 	return sim.Run(w, p, sim.Config{Limit: experiment.Limit{Factor: limit}.Of(w), Machine: m, Told: sim.Told{Learned: true}})
