@@ -33,7 +33,7 @@ type pacer struct {
 	starts        starts
 	guess         [guesses]float64 // bytes
 	followed      float64          // bytes that followed the last time
-	doubtful      int              // starts that were due where only the last two tokens speak against a cycle
+	doubtful      int              // starts that only a place with the same last two tokens spoke against
 }
 
 // A lastStart is the position at which the policy's last cycle started.
@@ -55,7 +55,7 @@ const (
 const (
 	halfway  = 0.5  // of the room: no start before so many bytes have come since the last one
 	fruitful = 0.25 // of the bytes that cycles free on average: no start at a place where a cycle has freed fewer
-	retry    = 32   // starts: where only the last two tokens are the same as there, every 32nd takes place
+	retry    = 32   // of the starts that only a place with the same last two tokens speaks against, every 32nd takes place
 )
 
 func (p *pacer) Params() []param.Param {
