@@ -1280,7 +1280,7 @@ func TestReference(t *testing.T) {
 	if bits.UintSize == 32 {
 		t.Skip("there are too few addresses to use each of them once")
 	}
-	n := 100
+	n := 60
 	if testing.Short() {
 		n *= 5 // of which a fifth are run
 	}

@@ -170,7 +170,7 @@ func (s *scorer) Observe(c policy.Cycle) {
 // the same place each time, so that is one mistake. It costs one refusal and the cycles until
 // pacer knows. Without two cycles, J is as if the limit were right.
 func TestPacerMakesAMistakeTwiceAtMost(t *testing.T) {
-	n := 11
+	n := 5
 	if testing.Short() {
 		n = 3
 	}

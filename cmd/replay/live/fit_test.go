@@ -169,16 +169,16 @@ func TestCalibrate(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	slow := Memory{Upstream: slowRelease{}, Direct: true, Touch: 1}
-	m, fit, err := Calibrate(t.Context(), Calibration{Heap: 32 << 20, Memory: slow, Time: 2 * time.Second})
+	m, fit, err := Calibrate(t.Context(), Calibration{Heap: 8 << 20, Memory: slow, Time: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	pointers := m.Start + m.Mark.Base + m.Sweep.Base
 	object := m.Mark.PerObject + m.Sweep.PerObject + m.Settle.PerObject
-	if pointers <= 0 || object < float64(20*time.Microsecond) || m.Alloc.Base <= 0 || m.Heap != 32<<20 || m.Pace < m.Start || fit.Cycles < minObservations/2 || fit.Most <= 0 {
+	if pointers <= 0 || object < float64(20*time.Microsecond) || m.Alloc.Base <= 0 || m.Heap != 8<<20 || m.Pace < m.Start || fit.Cycles < minObservations/2 || fit.Most <= 0 {
 		t.Errorf("%+v, %+v", m, fit)
 	}
-	cal := Calibration{Heap: 32 << 20, Memory: slow, Time: time.Millisecond}
+	cal := Calibration{Heap: 8 << 20, Memory: slow, Time: time.Millisecond}
 	now, err := Pace(t.Context(), cal, m)
 	if err != nil || now <= 0 {
 		t.Errorf("cycles take %v times as long as when calibrated; %v", now, err)
