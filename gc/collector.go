@@ -77,19 +77,21 @@ type walker interface {
 }
 
 // Caps bound the time that a collector takes from the program, whatever its policy says. The zero
-// value is good for a service.
+// value is good for a service: cycles take at most a quarter of the processors, and callers wait for
+// at most 5 % of any second, 10 ms at a time. See [governor.Caps] for the fields.
 type Caps = governor.Caps
 
 // Config configures a collector. The zero value is usable. Neither Recorder nor the handler of Log
-// may call the collector. A panic of one of them turns it off.
+// may call the collector. A panic of one of them turns it off. If Log is nil, warnings and errors go
+// to [slog.Default].
 type Config struct {
 	// Policy is the policy, unless $EAGERGC_POLICY overrides it. Nil is HostPolicy, and
 	// DefaultPolicy once memory other than the host's is watched.
 	Policy   policy.Policy
 	Recorder trace.Sink     // receives decisions, waits and cycles; nil = off
-	Log      *slog.Logger   // cycles have debug level, failures error level; nil = off
+	Log      *slog.Logger   // cycles have debug level, misuse warning level, failures error level; nil: see below
 	Space    pressure.Space // of the memory given to Own
-	Limit    int64          // of the memory given to Own, in bytes; 0 = unknown. A goal: see [Own]
+	Limit    int64          // of the memory given to Own, in bytes; 0 = none. A goal: see [Own]
 	Caps     Caps           // the most that the collector may take from the program
 	// Idle is how long a program does not allocate before one cycle runs; it may take 1.5 times as
 	// long. With the policy never no such cycle runs. 0 is 1 s, below 0 is off.
@@ -109,8 +111,8 @@ const DefaultPolicy = "pacer"
 // and ignored.
 const PolicyVariable = "EAGERGC_POLICY"
 
-// New returns a running collector. It fails on a limit below 0 and on caps out of range. Close the
-// collector when done. A forgotten collector costs nothing once all its memory is given back.
+// New returns a running collector. It fails if the limit is below 0 or above [MaxBytes], or if caps
+// are out of range. Close the collector when done. A forgotten collector costs nothing once all its memory is given back.
 func New(cfg Config) (*Collector, error) {
 	if cfg.Limit < 0 || cfg.Limit > MaxBytes {
 		return nil, fmt.Errorf("gc: a limit of %d bytes: want 0 to %d", cfg.Limit, int64(MaxBytes))

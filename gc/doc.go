@@ -24,8 +24,8 @@
 //   - Cycles and waits keep to [Caps], whatever the policy says.
 //   - A program on one to three cores that is busy gets four processors ([runtime.GOMAXPROCS]) for a
 //     cycle whose mark takes long. Otherwise Go marks in turns of 10 to 20 ms, in which requests wait.
-//     After that it has its own number again. If GOMAXPROCS is set in the environment, or is less
-//     than the number of cores, it does not change.
+//     After the cycle GOMAXPROCS has its old value. It stays as it is if the environment sets it, or
+//     if it is less than the number of cores.
 //   - A release runs when [runtime.AddCleanup] would have run it: after a finalizer of its owner.
 //   - The limit of Own is a goal. If memory exceeds it, the log, the page, the metrics and [Stats]
 //     report that, and the log gives the reason.

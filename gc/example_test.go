@@ -45,8 +45,7 @@ func Example() {
 	// Output: live: 8388608
 }
 
-// Memory of the app's own, that nobody frees by hand: the collector gives it
-// back once the Go object that stands for it has died.
+// The collector frees memory of the program once the Go object that owns it has died.
 func ExampleOwn() {
 	collector, err := gc.New(gc.Config{Limit: 64 << 20})
 	if err != nil {

@@ -69,8 +69,8 @@ func ownWith[T, A any](r *cleanups[A], owner *T, bytes int64, x cleanup[A]) Hand
 	return Handle{r, slot}
 }
 
-// A Handle refers to memory that was given to [Own]. It may be dropped. The zero value owns nothing.
-// Its methods are safe for concurrent use. A program that uses a handle should keep the owner alive
+// A Handle refers to memory that was given to [Own]. A program that does not need it may ignore it. The zero
+// value owns nothing. // Its methods are safe for concurrent use. A program that uses a handle should keep the owner alive
 // until then ([runtime.KeepAlive]), because a cycle releases the memory of a dead owner.
 type Handle struct {
 	in   handles
@@ -267,7 +267,7 @@ func (o *ownership) take(bytes int64) (gross int64) {
 }
 
 // SetLimit sets the budget of the memory that is given to Own and Account, in bytes; 0 means none.
-// It is a goal: see [Own]. It panics on bytes below 0.
+// It is a goal: see [Own]. It panics if bytes are below 0 or above [MaxBytes].
 func (c *Collector) SetLimit(bytes int64) {
 	checkBytes("SetLimit", bytes)
 	c.own().limit.Store(bytes)

@@ -23,8 +23,9 @@ type Mapper interface {
 	Range(chunk int64, stream uint32) (addr uintptr, bytes int64, err error)
 	// FreeRange gives back what Range returned. There is nothing behind it.
 	FreeRange(addr uintptr) error
-	// Map puts memory behind to, for work that stream queues from now on. It first moves the memory
-	// from behind from, whose addresses have none afterwards, and takes new memory for the rest. Work
+	// Map backs the addresses in to with memory, for work that stream queues from now on. It first
+	// moves the memory that backs from, and takes new memory for the rest. The addresses in from then
+	// have no memory. Work
 	// that the streams of from have queued may still use the old addresses. All spans are whole
 	// chunks. If Map fails, nothing has changed.
 	Map(to, from []Span, stream uint32) error

@@ -19,7 +19,7 @@ type Stats struct {
 	Allocs, Frees          int64 // how often
 
 	Cached     int64                              // reserved - live
-	Segments   int64                              // number of segments taken from the upstream; of a Mapper, of ranges of addresses
+	Segments   int64                              // number of segments taken from the upstream; for a Mapper, number of address ranges
 	FreeBlocks int64                              // number of cached pieces
 	Largest    int64                              // the largest cached piece
 	Waiting    int64                              // number of pieces that wait for another stream

@@ -135,8 +135,8 @@ func Variables() []Variable { return slices.Clone(variables[:]) }
 const limitValues = "8GiB, 80% or none"
 
 var variables = [...]Variable{
-	{"EAGERGC", "on, off, stress", "the import gc/auto: off turns it off; stress runs a cycle after another, for tests"},
-	{"EAGERGC_POLICY", "a policy", "the policy, such as threshold:0.8, of a collector whose program names none"},
+	{"EAGERGC", "on, off, stress", "the import gc/auto: off turns it off; stress runs one cycle after another, for tests"},
+	{"EAGERGC_POLICY", "a policy", "the policy of every collector, such as threshold:0.8; it overrides the one that the program names"},
 	{envPrefix + envHard, limitValues, "the hard limit of each device: an allocation above it is refused"},
 	{envPrefix + envSoft, limitValues, "the soft limit of each device: caches are released above it"},
 	{envPrefix + "SPACE_" + envHard, limitValues, "the hard limit of one space: HOST, PINNED, MANAGED, DEVICE0, DEVICE1 ..."},
@@ -144,7 +144,7 @@ var variables = [...]Variable{
 	{"EAGERGC_DEFAULT_MEMORY", "device, managed, pinned", "the memory of the arrays of cuda.Default (unified is managed, host is pinned)"},
 	{"EAGERGC_MEMORY_POOL", "on, none", "none: the pools of cuda.Default keep no free memory"},
 	{"EAGERGC_TRIM", "on, off", "off: free memory of glibc is not given back to the system after cycles"},
-	{"EAGERGC_STRICT", "off, on", "on: a misuse panics where it is found, for tests"},
+	{"EAGERGC_STRICT", "off, on", "on: a misuse panics where it is found, and no panic is contained; for tests"},
 }
 
 func isVariable(name string) bool {

@@ -8,7 +8,7 @@ import (
 	"github.com/eagergc/eagergc/pressure"
 )
 
-// What a library does that others use: the program decides whether anybody listens.
+// A library counts its memory. The program that uses it decides whether a collector listens.
 func ExampleOwn() {
 	var images = pressure.NewCounter("libfoo") // once
 
@@ -26,7 +26,7 @@ func ExampleOwn() {
 	runtime.KeepAlive(load(7, 8<<20))
 
 	for {
-		runtime.GC() // as sooner or later, or a collector that listens
+		runtime.GC() // Go, or a collector that listens, runs cycles by itself
 		select {
 		case pixels := <-freed:
 			fmt.Println("freed", pixels)

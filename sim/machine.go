@@ -57,8 +57,9 @@ func (l *Linear) Of(objects, bytes int64) float64 {
 	return float64(l.Base) + l.PerObject*float64(objects) + l.PerGiB*float64(bytes)/(1<<30)
 }
 
-// A Curve is a factor that depends on a time. It is given at some times, the shortest first, and
-// linear in the logarithm of the time between them. Beyond them it stays. An empty curve is 1.
+// A Curve is a factor that depends on a time. It has points, the shortest time first. Between two
+// points the factor is linear in the logarithm of the time. Outside them it is that of the nearest
+// point. An empty curve is 1.
 type Curve []CurvePoint
 
 // A CurvePoint is the factor at one time.

@@ -41,7 +41,8 @@
 //	aux       uint32        cause, trigger, step, or the number of the label
 //	label     utf8          text of an alloc (its allocation site), sync, mark or decision
 //
-// Words are a dictionary of strings, whose indices take a byte. The metadata of a column has its
+// A column of words is dictionary-encoded: each row has an index of one byte into a list of strings.
+// The metadata of a column has its
 // unit and the meaning of the numbers of aux for each kind. A file of another writer needs these
 // columns, in this order. The reader also reads version 1 of the format. There kind and space are the
 // numbers (uint8) of [Kind] and pressure.Space, and time and duration are int64. Labels are numbered

@@ -65,8 +65,8 @@ func NewWriter(w io.Writer, t *Trace) (*Writer, error) {
 func (f *Writer) Unpacked() { f.codec.Compress = nil }
 
 // WriteBatch writes events, sorted or not. The Aux of a labelled event is an index into labels, as
-// in a [Trace]. WriteBatch keeps neither slice. It returns how many of the first events were
-// written, and an error if those are not all.
+// in a [Trace]. WriteBatch keeps neither slice. It returns the number of events that it has
+// written, from the first, and an error if it has not written all.
 func (f *Writer) WriteBatch(events []Event, labels []string) (written int, err error) {
 	for written < len(events) {
 		n := fits(events[written:], labels)

@@ -7,15 +7,13 @@ import (
 	"runtime/pprof"
 	"time"
 
-	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/auto"
 	"github.com/eagergc/eagergc/gc/debug"
 )
 
-// The import is all that a program needs; this one also asks what its memory is.
+// The import needs no other code. This program also prints what its memory is.
 func Example() {
-	collector := gc.Default()
-	fmt.Print(debug.Diagnose(context.Background(), collector, 2*time.Second))
+	fmt.Print(debug.Diagnose(context.Background(), auto.Collector(), 2*time.Second))
 }
 
 // Many programs around C libraries have a ticker for what Go's collector does not see:

@@ -8,11 +8,11 @@
 // The first line of the page is the verdict on the process, with the next step. Charts show live
 // memory and cycles of the last minutes ([gc.Snapshot]). A table shows how long callers were held.
 // Folded sections have the pools' reports, the last cycles, the last decisions with their reasons,
-// and the variables of the environment. The page updates itself. With ?format=json it is data.
+// and the variables of the environment. The page updates itself. With ?format=json the answer is JSON.
 //
 // A GET changes nothing and costs little. A button sends a POST, which runs cycles and says why the
 // process holds its memory ([Diagnose]). One POST runs at a time. It needs the page's token, which is
-// also in the data:
+// also in the JSON:
 //
 //	curl -d do=diagnose -d window=10s -d token=$TOKEN http://localhost:6060/debug/eagergc/
 //
@@ -46,7 +46,10 @@ type Reporter interface {
 }
 
 // Handler returns the handler of the page about c, with the given reports. It is safe for
-// concurrent use. A GET takes the collector's lock for microseconds and calls each Report once.
+// concurrent use. A GET takes the collector's lock for microseconds and calls each Report once. With
+// a nil c, as [auto.Collector] returns with EAGERGC=off, it answers that no collector runs.
+//
+// [auto.Collector]: https://pkg.go.dev/github.com/eagergc/eagergc/gc/auto#Collector
 func Handler(c *gc.Collector, reports ...Reporter) http.Handler {
 	return Local(Unguarded(c, reports...))
 }
@@ -66,6 +69,10 @@ type handler struct {
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	noStore(w)
+	if h.c == nil {
+		http.Error(w, "eagergc: no collector runs here: it is turned off, or this system is not Linux", http.StatusServiceUnavailable)
+		return
+	}
 	switch r.Method {
 	case http.MethodHead: // costs nothing
 	case http.MethodGet:

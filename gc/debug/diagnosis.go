@@ -39,7 +39,8 @@ func (d Diagnosis) String() string { return d.text }
 // much memory. With a window of 0 it cannot see growth. Where package gc/auto runs, growth is judged
 // by that package, which watches the process all the time. Diagnose blocks until it is done, or until
 // ctx ends the window. It stops the world to read stacks. It is safe for concurrent use. Outside Linux
-// resident memory is unknown, and the verdict rests on the Go heap and the counted bytes.
+// resident memory is unknown, and the verdict rests on the Go heap and the counted bytes. With a nil c
+// it runs cycles of Go's, and nothing is counted.
 func Diagnose(ctx context.Context, c *gc.Collector, window time.Duration) Diagnosis {
 	x := examination{before: readFootprint(c)}
 	x.blocked = !collectAll(c)
@@ -61,7 +62,9 @@ func collectAll(c *gc.Collector) bool {
 	const drainBound = 2 * time.Second
 	engine := goruntime.New()
 	for range 2 {
-		c.Collect(policy.TriggerExplicit)
+		if c != nil {
+			c.Collect(policy.TriggerExplicit)
+		}
 		runtime.GC() // returns after the sweep, which queues finalizers and cleanups
 		for end := time.Now().Add(drainBound); engine.Pending().Waiting(); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
@@ -96,11 +99,13 @@ func (f footprint) live(name string) int64 {
 
 // readFootprint reads the memory of the process, and what c counts of it.
 func readFootprint(c *gc.Collector) (f footprint) {
-	now := c.Snapshot()
-	f.libraries = now.Libraries
-	for _, m := range now.Sources {
-		if m.Space == pressure.Host && m.Worth == "" { // no gauge
-			f.counted += m.Live
+	if c != nil {
+		now := c.Snapshot()
+		f.libraries = now.Libraries
+		for _, m := range now.Sources {
+			if m.Space == pressure.Host && m.Worth == "" { // no gauge
+				f.counted += m.Live
+			}
 		}
 	}
 	s := []metrics.Sample{
@@ -178,7 +183,7 @@ func (x *examination) find(process gc.Finding) gc.Finding {
 	if x.after.cKept >= 0 {
 		kept = pressure.Bytes(x.after.cKept).String()
 	}
-	f.Reason += fmt.Sprintf("Of %v resident, two cycles freed %v; what is in use grew by %v in the window; Go's allocator kept %v and C's %v.",
+	f.Reason += fmt.Sprintf("Of %v resident, cycles freed %v; what is in use grew by %v in the window; Go's allocator kept %v and C's %v.",
 		pressure.Bytes(all), pressure.Bytes(max(0, garbage)), pressure.Bytes(max(0, grown)), pressure.Bytes(x.after.goKept), kept)
 	f.Next = verdict.Next[f.Verdict]
 	return f

@@ -51,7 +51,7 @@ func judge(s *gc.Snapshot) gc.Finding {
 		return find(verdict.Bad, "panic contained", "Something has panicked and was contained; the error is below. The policy in use is "+s.Policy+".",
 			"Mend what panicked: the program goes on without it.", verdict.Guide+"seeing-what-it-does")
 	case s.Stats.OverLimit:
-		return find(verdict.Bad, verdict.OverLimit, "More is reachable than the limit of gc.Own allows: cycles cannot help.", verdict.Next[verdict.OverLimit], verdict.Guide+"is-it-the-gc")
+		return find(verdict.Bad, verdict.OverLimit, "The last cycle left more than the limit of gc.Own. The log says why.", verdict.Next[verdict.OverLimit], verdict.Guide+"is-it-the-gc")
 	case refused > 0 && refused >= done.Cycles[policy.TriggerPolicy]:
 		return find(verdict.Watch, "refusals", fmt.Sprintf("%d of %s %s were forced by allocations that did not fit: the policy collects too late, or the limit is too low.", refused, cycles, last),
 			"Raise the limit, or choose a policy that collects sooner, such as pacer.", verdict.Guide+"choosing-a-policy")

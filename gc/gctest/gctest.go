@@ -1,5 +1,5 @@
 // Package gctest helps to test code whose memory Go's collector frees, through finalizers, cleanups
-// or the counters of package pressure. It imports no other package of this module.
+// or the counters of package pressure. Of this module it imports package pressure only.
 //
 //	func TestImages(t *testing.T) {
 //		gctest.NoLeak(t) // fails if a library counts more at the end of the test

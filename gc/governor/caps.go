@@ -13,11 +13,11 @@ type Caps struct {
 	// on idle processors and the runtime's own cycles do not count. 0 means 0.25. With 1 there is
 	// no cap, and no memory rests.
 	Cycles float64
-	// Held is the largest share of any second for which callers of a soft memory are told to wait,
-	// 0 to 1. 0 means 0.05. On a machine whose processors are all busy, timers fire late and
+	// Held is the largest share of any second for which callers are told to wait for a soft memory
+	// (that of Own and Account), 0 to 1. 0 means 0.05. On a machine whose processors are all busy, timers fire late and
 	// goroutines resume later still. That extra time does not count, and has no bound.
 	Held float64
-	// Assist is the longest time for which one caller of a soft memory is told to wait. It is at
+	// Assist is the longest time for which one caller is told to wait for a soft memory. It is at
 	// most a fifth of the time that Held allows in a second. 0 means 10 ms. Below 0, no memory is
 	// soft. Callers are then held for whole cycles if the policy blocks or the limit is reached,
 	// and Held has no effect.

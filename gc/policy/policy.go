@@ -46,7 +46,7 @@ type Point struct {
 	LiveAfter int64           // live bytes when the last cycle had settled
 	Heap      int64           // bytes of the Go heap that the last cycle kept; 0 = not known
 	Cost      time.Duration   // expected duration of a cycle started now, without the sweep of the last one
-	Work      time.Duration   // its expected processor time for each of GOMAXPROCS; 0 = not known, as long as Cost
+	Work      time.Duration   // its expected processor time divided by GOMAXPROCS; 0 = not known: use Cost
 	Slowdown  float64         // of the program beside a cycle: 0 = none, or not known; 1 = half speed
 	Running   bool            // a cycle is under way
 	Cycles    uint64          // cycles so far, including those of the runtime
@@ -95,12 +95,12 @@ func (t Trigger) String() string { return [...]string{"policy", "refusal", "natu
 // A Cycle reports one collection that has ended and settled.
 type Cycle struct {
 	Start     time.Duration // when it started, on the clock of Point.Now
-	Duration  time.Duration // until its yield was given back; of a natural cycle, the expected one
-	Work      time.Duration // processor time for each of GOMAXPROCS; 0 = not known, as long as Duration
+	Duration  time.Duration // until its yield was given back; for a natural cycle, which is not timed, the expected one
+	Work      time.Duration // processor time divided by GOMAXPROCS; 0 = not known: use Duration
 	Exposed   time.Duration // for which a caller was held beyond its own wait
 	Trigger   Trigger
 	Action    Action // Overlap if it ran beside the caller
-	Freed     int64  // its yield in bytes: exact, measured after it settled
+	Freed     int64  // its yield in bytes, measured after it settled; an estimate for a gauge
 	LiveAfter int64  // live bytes once settled
 	Limit     int64  // the limit of the space it was decided for; 0 = none known
 	Wanted    int64  // least live + request of the allocations that did not fit and waited for it; 0 = none

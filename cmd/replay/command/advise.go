@@ -21,8 +21,9 @@ import (
 	"github.com/eagergc/eagergc/trace/formats/recording"
 )
 
-// advisePolicies are the policies of compare that advise may choose.
-const advisePolicies = "never,cudajl,opencl,growth,sqrt,v8step,dotnet,pacer"
+// advisePolicies are the policies that advise chooses from. A program that imports only the library
+// knows all of them.
+const advisePolicies = "never,cudajl,growth,sqrt,pacer"
 
 func newAdvise() *cobra.Command {
 	var (

@@ -139,7 +139,7 @@ func writeEnvironment(w io.Writer) error {
 		rows = append(rows, []string{v.Name, left + v.Values, left + v.About})
 	}
 	rows.print(out)
-	fmt.Fprintln(out, "\nA variable that is misspelt, or that cannot be read, gives a warning in the log.")
+	fmt.Fprintln(out, "\nA value that cannot be read gives a warning in the log. With the import gc/auto a name that is\nmisspelt gives one, too.")
 	return out.Flush()
 }
 

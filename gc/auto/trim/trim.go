@@ -75,7 +75,7 @@ const (
 	dearShare  = 0.05                   // of the processor time that is worth a line
 	dearLeast  = 10 * time.Second       // of it, before the share means anything
 	logTrimmed = "eagergc: trimmed C's allocator"
-	logDear    = "eagergc: C's allocator keeps much of what cycles free, and to give that back takes processor time: MALLOC_ARENA_MAX=2 or another allocator may take less. EAGERGC_TRIM=off ends it"
+	logDear    = "eagergc: C's allocator keeps much of what cycles free, and to give that back takes processor time: MALLOC_ARENA_MAX=1 or another allocator may take less. EAGERGC_TRIM=off ends it"
 )
 
 // cycled arms the next trim after a cycle that has freed memory of the host. If the share has grown,
