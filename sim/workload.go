@@ -81,6 +81,14 @@ func (p *point) top() int64 {
 	return p.net + p.arg
 }
 
+// lostText completes an error that may come from lost events.
+func lostText(t *trace.Trace) string {
+	if n := t.Lost(); n > 0 {
+		return fmt.Sprintf(" (the recorder lost %d events: record with a larger RecorderConfig.Buffer)", n)
+	}
+	return ""
+}
+
 // SpaceOf returns the space of t that allocates the most bytes. Commands replay it by default.
 func SpaceOf(t *trace.Trace) pressure.Space {
 	var bytes [256]int64
@@ -100,7 +108,7 @@ func SpaceOf(t *trace.Trace) pressure.Space {
 
 // Compile reduces one space of a trace to a Workload. An event counts if it is an allocation, drop
 // or free in that space, or a sync. Time 0 is the first of them. An explicit free takes effect at
-// once under every policy. A free that a cycle found counts as a drop, if none was recorded. An
+// once under every policy, unless a drop of the object comes before it: then a cycle frees the object. A free that a cycle found counts as a drop, if none was recorded. An
 // error names the event at which times go backwards, a size is out of range, or the object of a
 // drop does not exist.
 func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
@@ -114,7 +122,7 @@ func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
 			w.leads = append(w.leads, lead{len(w.ops), float64(e.Duration)})
 		}
 		if err := c.add(e); err != nil {
-			return nil, fmt.Errorf("sim: %s: event %d: %w", t.Name, i, err)
+			return nil, fmt.Errorf("sim: %s: event %d: %w%s", t.Name, i, err, lostText(t))
 		}
 	}
 	if w.Allocs == 0 {

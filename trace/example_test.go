@@ -23,7 +23,7 @@ func ExampleRecord() {
 		log.Fatal(err)
 	}
 	recorder.Record(trace.Event{Time: 0, Kind: trace.Alloc, ID: 7, Bytes: 4096})
-	recorder.Record(trace.Event{Time: 1000, Kind: trace.Drop, ID: 7})
+	recorder.Record(trace.Event{Time: 1000, Kind: trace.Drop, ID: 7, Bytes: 4096})
 	if err := recorder.Close(); err != nil {
 		log.Fatal(err)
 	}
@@ -37,5 +37,5 @@ func ExampleRecord() {
 	}
 	// Output:
 	// 0 alloc 7 4096
-	// 1000 drop 7 0
+	// 1000 drop 7 4096
 }

@@ -292,3 +292,40 @@ func TestForgedBytes(t *testing.T) {
 		}
 	}
 }
+
+// A writer refuses what no reader takes, and the batches before it can be read.
+func TestWhatCannotBeReadIsNotWritten(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	var labels []string
+	var many []trace.Event
+	for i := range 65 {
+		labels = append(labels, fmt.Sprint(i, long))
+		many = append(many, trace.Event{Kind: trace.Mark, Aux: uint32(i)})
+	}
+	for want, events := range map[string][]trace.Event{"kind 200": {{Kind: 200}}, "bytes of labels": many} {
+		var file bytes.Buffer
+		f, err := trace.NewWriter(&file, &trace.Trace{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteBatch([]trace.Event{{Kind: trace.Sync}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteBatch(events, labels); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+		if got, err := trace.Read(&file); !errors.Is(err, trace.ErrTruncated) || len(got.Events) == 0 || got.Events[0].Kind != trace.Sync {
+			t.Errorf("%s: read back %v, %v", want, got, err)
+		}
+	}
+	if _, err := trace.NewWriter(new(bytes.Buffer), &trace.Trace{Meta: map[string]string{"x": strings.Repeat(long, 17)}}); err == nil {
+		t.Error("a header over the bound was written")
+	}
+	k := new(scripted)
+	r := trace.NewRecorder(k, trace.RecorderConfig{})
+	record(r, trace.Event{Kind: 200})
+	record(r, trace.Event{Kind: trace.Sync})
+	if err := r.Close(); err != nil || r.Lost() != 1 || len(k.t.Events) != 1 {
+		t.Errorf("%d lost, %d events, %v", r.Lost(), len(k.t.Events), err)
+	}
+}

@@ -29,6 +29,9 @@ var usualBounds = bounds{batch: 256 << 20, header: 16 << 20, labels: 64 << 20, r
 
 const freeUnpacked = 64 << 20
 
+// mostUnpacked returns the bytes to which a part of a file may unpack.
+func mostUnpacked(bytes, ratio int64) int64 { return freeUnpacked + bytes*ratio }
+
 var errBound = errors.New("over the bound of the reader")
 
 func overBound(what string, got, limit int64) error {
@@ -426,7 +429,7 @@ func (r *reader) allow(size int64) error {
 		return overBound("bytes of a record batch", size, r.bounds.batch)
 	}
 	r.unpacked += size
-	if most := freeUnpacked + (r.offset+int64(r.body.Len()))*r.bounds.ratio; r.unpacked > most {
+	if most := mostUnpacked(r.offset+int64(r.body.Len()), r.bounds.ratio); r.unpacked > most {
 		return overBound("unpacked bytes", r.unpacked, most)
 	}
 	return nil

@@ -74,8 +74,9 @@ type Recorder struct {
 
 	dropped atomic.Int64 // since the last flush
 
-	mu     sync.RWMutex // guards labels and number
+	mu     sync.RWMutex // guards labels, text and number
 	labels []string
+	text   int // bytes of labels
 	number map[string]uint32
 
 	to      BatchWriter // this and the fields below belong to the goroutine
@@ -102,8 +103,9 @@ const (
 	defaultBuffer   = 1 << 16
 	defaultInterval = time.Second / 4
 	maxShards       = 64
-	minShard        = 64      // events
-	maxLabels       = 1 << 16 // texts, so that memory is bounded; more are otherLabel
+	minShard        = 64       // events
+	maxLabels       = 1 << 16  // texts, so that memory is bounded; more are otherLabel
+	maxText         = 32 << 20 // bytes of them
 	otherLabel      = "(too many labels)"
 )
 
@@ -115,7 +117,7 @@ func NewRecorder(w BatchWriter, c RecorderConfig) *Recorder {
 	size := max(c.Buffer/n, minShard)
 	r := &Recorder{
 		start: time.Now(), shards: make([]shard, n), shift: uint8(64 - logShards),
-		labels: []string{""}, number: map[string]uint32{"": 0},
+		labels: []string{"", LostLabel}, number: map[string]uint32{"": 0, LostLabel: 1},
 		to: w, spare: make([][]Event, n), batch: make([]Event, 0, n*size+1),
 		wake: make(chan struct{}, 1), flushes: make(chan chan struct{}),
 		closing: make(chan struct{}), done: make(chan struct{}),
@@ -137,13 +139,17 @@ func (r *Recorder) Now() time.Duration {
 	return time.Since(r.start)
 }
 
-// Record takes an event as it is. A Time below 0, of an event that began before the recorder was
+// Record takes an event as it is. An event of a kind that does not exist counts as lost. A Time below 0, of an event that began before the recorder was
 // made, becomes 0. Record does not wait until the event is written, and does not allocate.
 func (r *Recorder) Record(e Event) {
 	if r == nil || !r.on.Load() {
 		if r != nil && r.err.Load() != nil {
 			r.lost.Add(1)
 		}
+		return
+	}
+	if e.Kind >= kinds {
+		r.lost.Add(1)
 		return
 	}
 	e.Time = max(0, e.Time)
@@ -186,12 +192,13 @@ func (r *Recorder) Label(text string) uint32 {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.labels) >= maxLabels {
+	if len(r.labels) >= maxLabels || r.text+len(text) > maxText {
 		text = otherLabel
 	}
 	if n, ok = r.number[text]; !ok {
 		n = uint32(len(r.labels))
 		r.labels = append(r.labels, text)
+		r.text += len(text)
 		r.number[text] = n
 	}
 	return n

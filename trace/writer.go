@@ -31,8 +31,9 @@ const (
 var errClosed = errors.New("trace: write after Close")
 
 // A Writer writes a native file batch by batch. When [Writer.WriteBatch] returns, the whole batch
-// is in the underlying writer. A Writer is a [BatchWriter], for one goroutine at a time. After an
-// error every call returns that error.
+// is in the underlying writer. A Writer is a [BatchWriter], for one goroutine at a time. It refuses what
+// [Read] would refuse: a kind that does not exist, and labels or a Meta over the bounds of the reader.
+// After an error every call returns that error.
 type Writer struct {
 	to      io.Writer
 	codec   Codec
@@ -40,6 +41,10 @@ type Writer struct {
 	spaces  int               // whose words are written
 	events  int
 	err     error
+
+	bytes    int64 // of the file so far
+	unpacked int64 // bytes of its packed buffers, unpacked
+	text     int64 // bytes of its labels
 
 	message, body, packed []byte
 	buffers               []extent
@@ -91,17 +96,22 @@ func fits(events []Event, labels []string) int {
 
 func (f *Writer) write(events []Event, labels []string) {
 	for i := range events {
+		if events[i].Kind >= kinds {
+			f.err = fmt.Errorf("trace: write at event %d: kind %d, want one below %d", f.events+i, events[i].Kind, kinds)
+			return
+		}
 		if int(events[i].Space) >= f.spaces {
 			f.spaces = allSpaces
 			f.knowSpaces()
 		}
 	}
-	f.body, f.buffers = f.body[:0], f.buffers[:0]
-	for c := range colLabel {
-		f.buffer(nil) // no nulls
-		f.buffer(f.column(c, events, labels))
+	codec, before := f.codec, f.unpacked
+	defer func() { f.codec = codec }()
+	nulls := f.columns(events, labels)
+	if f.unpacked > mostUnpacked(f.bytes+int64(len(f.body)), usualBounds.ratio) { // readers would refuse it
+		f.codec.Compress, f.unpacked = nil, before
+		nulls = f.columns(events, labels)
 	}
-	nulls := f.texts(events, labels)
 	nodes := make([]extent, columns)
 	for c := range nodes {
 		nodes[c].at = int64(len(events))
@@ -115,6 +125,16 @@ func (f *Writer) write(events []Event, labels []string) {
 	if f.err == nil {
 		f.events += len(events)
 	}
+}
+
+// columns makes the body of a batch, and returns the number of events without a label.
+func (f *Writer) columns(events []Event, labels []string) (nulls int) {
+	f.body, f.buffers = f.body[:0], f.buffers[:0]
+	for c := range colLabel {
+		f.buffer(nil) // no nulls
+		f.buffer(f.column(c, events, labels))
+	}
+	return f.texts(events, labels)
 }
 
 func (f *Writer) knowSpaces() {
@@ -140,7 +160,9 @@ func (f *Writer) words(c, n int, word func(int) string) {
 
 func (f *Writer) buffer(data []byte) {
 	at := len(f.body)
+	f.bound("bytes of a record batch", int64(len(data)), usualBounds.batch)
 	if len(data) > 0 && f.codec.Compress != nil {
+		f.unpacked += int64(len(data))
 		f.body = f.codec.Compress(little.AppendUint64(f.body, uint64(len(data))), data)
 	} else {
 		f.body = append(f.body, data...)
@@ -182,6 +204,8 @@ func (f *Writer) aux(e *Event, labels []string) uint32 {
 	if !ok {
 		n = uint32(len(f.numbers))
 		f.numbers[text] = n
+		f.text += int64(len(text))
+		f.bound("bytes of labels", f.text, usualBounds.labels)
 	}
 	return n
 }
@@ -216,13 +240,27 @@ func (f *Writer) send(kind uint8, of flat) {
 	b, end := m.appendTo(append(f.message[:0], make([]byte, head)...))
 	little.PutUint32(b, continuation)
 	little.PutUint32(b[4:], uint32(len(b)-head))
+	f.bound("bytes of a header", int64(len(b)), usualBounds.header)
+	f.bound("bytes of a record batch", int64(len(f.body)), usualBounds.batch)
 	copy(b[end-8:], sumOf(b[head:], end-8-head, f.body))
 	f.message = append(b, f.body...)
 	f.put(fmt.Sprintf("event %d", f.events), f.message)
 }
 
+// bound ends the file before a message that readers would refuse.
+func (f *Writer) bound(what string, got, limit int64) {
+	if got > limit && f.err == nil {
+		f.err = fmt.Errorf("trace: write at event %d: %w", f.events, overBound(what, got, limit))
+	}
+}
+
 func (f *Writer) put(where string, b []byte) {
-	if _, err := f.to.Write(b); err != nil {
+	if f.err != nil {
+		return
+	}
+	n, err := f.to.Write(b)
+	f.bytes += int64(n)
+	if err != nil {
 		f.err = fmt.Errorf("trace: write at %s: %w", where, err)
 	}
 }

@@ -249,3 +249,19 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// A long allocation site in each row packs so well that a reader could take the file for a bomb.
+func TestLongSitesAreRead(t *testing.T) {
+	events := make([]trace.Event, 20000)
+	for i := range events {
+		events[i] = trace.Event{Time: int64(i), ID: uint64(i), Kind: trace.Alloc, Bytes: 1, Aux: 1}
+	}
+	var file bytes.Buffer
+	if err := trace.Write(&file, &trace.Trace{Events: events, Labels: []string{"", strings.Repeat("example.org/a/long/path.Function\n", 200)}}); err != nil {
+		t.Fatal(err)
+	}
+	packed := file.Len()
+	if got, err := trace.Read(&file); err != nil || len(got.Events) != len(events) || packed > 8<<20 {
+		t.Errorf("%d bytes: %v", packed, err)
+	}
+}
