@@ -203,26 +203,3 @@ func (p *Pool) freeRanges() {
 		}
 	}
 }
-
-// CanAllocate reports whether bytes would fit now without a collection. That includes cached memory
-// of all pools of the device and the room under the limit. It keeps nothing, so another goroutine may
-// be quicker.
-func (p *Pool) CanAllocate(bytes int64, stream uint32) bool {
-	if bytes < 0 || bytes > MaxBytes || p.closed.Load() {
-		return false
-	}
-	size, room := roundUp(max(bytes, 1), quantum), p.headroom()
-	if info, err := p.upstreamInfo(); err == nil {
-		room = min(room, info.Free)
-	}
-	for _, q := range p.group.members() {
-		q.flush()
-		room += q.core.wholes() + q.core.loose() + q.upstream.cached.Load()
-	}
-	i := p.core.take(size, stream)
-	if i != 0 {
-		p.core.headers.at(i).left = 0
-		p.core.give(i)
-	}
-	return i != 0 || room >= roundUp(size, tightRound)
-}

@@ -1197,26 +1197,6 @@ func (r *reference) steps() map[string]func(*schedule) bool {
 			}
 			return true
 		}),
-		"can": of(func(m *refPool) bool {
-			bytes, stream := oneOf(r.schedule, r.someBytes(), -1, pool.MaxBytes+1), uint32(r.IntN(2))
-			got, want := m.p.CanAllocate(bytes, stream), false
-			if bytes >= 0 && bytes <= pool.MaxBytes && !m.closed {
-				size, room := up(max(1, bytes), 512), min(r.headroom(), r.total-r.used)
-				for _, q := range r.pools {
-					q.flush()
-					_, whole := q.wholes()
-					room += whole + q.above + q.loose()
-				}
-				want = room >= (size+64*kib-1)/(64*kib)*(64*kib)
-				for _, s := range m.segments {
-					want = want || s.stream == stream && s.small == (size <= mib) && slices.ContainsFunc(s.pieces, func(x *refPiece) bool { return x.free && !x.hole && x.size >= size })
-				}
-			}
-			if got != want {
-				r.Fatalf("%d bytes can be allocated: %v, want %v", bytes, got, want)
-			}
-			return true
-		}),
 		"set limits": of(func(m *refPool) bool {
 			if m.closed {
 				return false

@@ -40,7 +40,7 @@ func (p *Pool) releaseSegment(s span) int64 {
 }
 
 // FreeAllBlocks gives all cached memory that makes up whole segments back to the upstream. It
-// returns the bytes that it gave back.
+// returns the bytes of that memory. Segments that had waited for a stream go back in addition.
 func (p *Pool) FreeAllBlocks() int64 {
 	p.flight.poll(p)
 	p.flush()

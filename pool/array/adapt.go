@@ -227,9 +227,10 @@ func (a *adaptation) moveMap(to, from reflect.Value, path string) error {
 	return nil
 }
 
-// A visit is a pointer or a map that was followed.
+// A visit is a pointer, map or slice that was followed.
 type visit struct {
 	at uintptr
+	n  int // elements of a slice
 	of reflect.Type
 }
 
@@ -239,14 +240,20 @@ func holds(v reflect.Value, seen map[visit]bool) bool {
 		return false
 	}
 	switch k := v.Kind(); k {
-	case reflect.Pointer, reflect.Map:
-		x := visit{v.Pointer(), v.Type()}
+	case reflect.Pointer, reflect.Map, reflect.Slice:
+		x := visit{at: v.Pointer(), of: v.Type()}
+		if k == reflect.Slice {
+			x.n = v.Len()
+		}
 		if v.IsNil() || seen[x] {
 			return false
 		}
 		seen[x] = true
-		if k == reflect.Pointer {
+		switch k {
+		case reflect.Pointer:
 			return holds(v.Elem(), seen)
+		case reflect.Slice:
+			return anyHolds(v, seen)
 		}
 		for it := v.MapRange(); it.Next(); {
 			if holds(it.Value(), seen) {
@@ -261,11 +268,17 @@ func holds(v reflect.Value, seen map[visit]bool) bool {
 		return found
 	case reflect.Interface:
 		return !v.IsNil() && holds(v.Elem(), seen)
-	case reflect.Slice, reflect.Array:
-		for i := range v.Len() {
-			if holds(v.Index(i), seen) {
-				return true
-			}
+	case reflect.Array:
+		return anyHolds(v, seen)
+	}
+	return false
+}
+
+// anyHolds reports whether holds is true of an element of v.
+func anyHolds(v reflect.Value, seen map[visit]bool) bool {
+	for i := range v.Len() {
+		if holds(v.Index(i), seen) {
+			return true
 		}
 	}
 	return false

@@ -226,3 +226,13 @@ func TestBatches(t *testing.T) {
 		t.Errorf("%d bytes are left", live)
 	}
 }
+
+// A slice that holds itself and no array is the same, and shared.
+func TestAdaptEndsOnASliceOfItself(t *testing.T) {
+	s := []any{nil, 7}
+	s[0] = s
+	got, err := array.Adapt[[]any](open(t, pool.Config{}), s)
+	if err != nil || &got[0] != &s[0] {
+		t.Errorf("%v", err)
+	}
+}

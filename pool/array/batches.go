@@ -16,7 +16,7 @@ import (
 // Batches adapts the next ahead batches before the loop works on one. So ahead + 1 batches are in
 // memory at a time. That pays where uploads are queued, such as those that a device stages through
 // pinned memory. On a stream of their own they run beside the work of the loop. The source may reuse
-// its slices.
+// the slices that become arrays. It must not reuse those that stay slices, because they are shared.
 func Batches[To, From any](p *pool.Pool, ahead int, source iter.Seq[From], on ...On) iter.Seq2[To, error] {
 	type batch struct {
 		to   To

@@ -63,6 +63,9 @@ func (a Array[T]) CopyFrom(from Array[T]) error {
 	if err := sameLength("copy", from.n, a.n); err != nil {
 		return err
 	}
+	if from.m == nil {
+		return a.with(func(*memory) error { return nil })
+	}
 	return from.with(func(m *memory) error {
 		if m.here {
 			if err := m.settle(); err != nil {
