@@ -29,7 +29,7 @@ func ExampleRegister() {
 	program := &trace.Trace{Name: "loop"} // 1000 blocks of 1 MB in a second, each dropped at once
 	for i := range int64(1000) {
 		program.Record(trace.Event{Time: i * 1e6, ID: uint64(i), Kind: trace.Alloc, Bytes: 1e6})
-		program.Record(trace.Event{Time: i*1e6 + 1, ID: uint64(i), Kind: trace.Drop})
+		program.Record(trace.Event{Time: i*1e6 + 1, ID: uint64(i), Kind: trace.Drop, Bytes: 1e6})
 	}
 	w, err := sim.Compile(program, pressure.Host)
 	if err != nil {

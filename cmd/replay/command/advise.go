@@ -99,6 +99,9 @@ the same --cycle or --machine.` + words,
 					byCycle.print(out)
 					fmt.Fprintln(out)
 				}
+				for _, note := range s.origins[i].notes(w) {
+					fmt.Fprintln(out, wrap(note)+"\n")
+				}
 				if s.origins[i].torch {
 					fmt.Fprintln(out, wrap(ofPyTorch)+"\n")
 				}

@@ -221,7 +221,7 @@ func loadMachine(path string) (*sim.Machine, error) {
 }
 
 // readItems reads the items of a flag. It refuses a list if the flag takes one item.
-func readItems[T any](texts *listed, flag string, parse func(string) (T, error)) ([]T, error) {
+func readItems[T comparable](texts *listed, flag string, parse func(string) (T, error)) ([]T, error) {
 	items := strings.Split(texts.text, ",")
 	if len(items) > 1 && !texts.many {
 		return nil, fmt.Errorf("%s %s: want one, not a list", flag, texts.text)
@@ -231,6 +231,9 @@ func readItems[T any](texts *listed, flag string, parse func(string) (T, error))
 		v, err := parse(strings.TrimSpace(item))
 		if err != nil {
 			return nil, err
+		}
+		if slices.ContainsFunc(all, func(w T) bool { return w == v }) {
+			return nil, fmt.Errorf("%s: %s is given twice", flag, item)
 		}
 		all = append(all, v)
 	}

@@ -70,6 +70,9 @@ replay policies lists the policies.` + words,
 				}
 			default:
 				writeRun(out, w, &r, log)
+				for _, note := range s.origins[0].notes(w) {
+					fmt.Fprintln(out, "\n"+wrap(note))
+				}
 			}
 			return out.Flush()
 		},

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/eagergc/eagergc/cmd/replay/chart"
 	"github.com/eagergc/eagergc/cmd/replay/experiment"
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/sim"
@@ -39,13 +40,12 @@ func loadWorkloads(files []string, advise bool) ([]*sim.Workload, []origin, erro
 	if err := g.Wait(); err != nil {
 		return nil, nil, err
 	}
-	seen := make(map[string]int)
+	seen := make(map[string]bool) // parts of file names
 	for _, w := range all {
-		name := w.Name
-		seen[name]++
-		if n := seen[name]; n > 1 {
+		for name, n := w.Name, 2; seen[chart.Stem(w.Name)]; n++ {
 			w.Name = fmt.Sprintf("%s-%d", name, n)
 		}
+		seen[chart.Stem(w.Name)] = true
 	}
 	return all, origins, nil
 }
@@ -54,6 +54,23 @@ func loadWorkloads(files []string, advise bool) ([]*sim.Workload, []origin, erro
 type origin struct {
 	had   int64 // see experiment.Had; 0 without advice
 	torch bool  // PyTorch made it
+	lost  int64 // events that the recorder lost
+
+	others []string // other spaces that have allocations
+}
+
+// notes returns the reasons why the figures of a workload may not be those of its program.
+func (o *origin) notes(w *sim.Workload) (notes []string) {
+	if len(o.others) > 0 {
+		notes = append(notes, fmt.Sprintf("Only %v memory is replayed, in which the most bytes are allocated. The recording also has %s memory.", w.Space, strings.Join(o.others, ", ")))
+	}
+	if w.SeenDeaths > 0 {
+		notes = append(notes, fmt.Sprintf("%s of %s deaths are known only from the cycle that found them. So less was reachable than is shown, and a lower limit may be enough. A recording with the policy always dates deaths to within one step.", pressure.Count(w.SeenDeaths), pressure.Count(w.Drops)))
+	}
+	if o.lost > 0 {
+		notes = append(notes, fmt.Sprintf("The recorder lost %s events, so the figures are not those of the program. A larger RecorderConfig.Buffer loses fewer.", pressure.Count(o.lost)))
+	}
+	return notes
 }
 
 // loadWorkload reads a file and compiles the space with the most allocated bytes.
@@ -68,6 +85,14 @@ func loadWorkload(path string, advise bool) (*sim.Workload, origin, error) {
 	}
 	var from origin
 	from.torch = slices.Contains(samples.Names(), path) || strings.Contains(strings.ToLower(t.Meta["source"]), "torch")
+	from.lost = t.Lost()
+	var has [256]bool
+	for _, e := range t.Events {
+		if e.Kind == trace.Alloc && e.Space != w.Space && !has[e.Space] {
+			has[e.Space] = true
+			from.others = append(from.others, e.Space.String())
+		}
+	}
 	if advise {
 		from.had = experiment.Had(t)
 	}

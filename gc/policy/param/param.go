@@ -153,7 +153,12 @@ func Percent() Kind[float64] {
 			v, err := parseFloat(digits)
 			return v / 100, err
 		}, func(v float64) bool { return v >= 0 && v <= 1 }),
-		format: func(v float64) string { return formatFloat(v*100) + "%" },
+		format: func(v float64) string {
+			if short := math.Round(v*1e14) / 1e12; short/100 == v { // not 7.000000000000001
+				return formatFloat(short) + "%"
+			}
+			return formatFloat(v*100) + "%"
+		},
 	}
 }
 
