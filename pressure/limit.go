@@ -95,8 +95,8 @@ func unitSize(unit string) (int64, error) {
 	return 0, fmt.Errorf("unknown unit %q (want k, M, G, T or P, KiB, MiB, GiB, TiB or PiB, or %%)", unit)
 }
 
-// String returns the shortest exact text form, "" for no limit. [ParseLimit] reads it back to the
-// same Limit.
+// String returns a short exact text form, "" for no limit. [ParseLimit] reads it back to the same
+// Limit, if that is not below 0.
 func (l Limit) String() string {
 	if l.Percent != 0 {
 		return strconv.FormatFloat(l.Percent, 'f', -1, 64) + "%"

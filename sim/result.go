@@ -23,12 +23,12 @@ type Result struct {
 	FailedAllocs       int           `json:"failed_allocs"`       // did not fit even after the ladder
 	ExposedPause       time.Duration `json:"exposed_pause_ns"`    // sum of the pauses, beyond the waits they hid behind
 	MaxPause           time.Duration `json:"max_pause_ns"`
-	GCBusy             time.Duration `json:"gc_busy_ns"` // cost of all cycles, hidden ones included
+	GCBusy             time.Duration `json:"gc_busy_ns"` // cost of all cycles, hidden ones included; on a Machine, of those that have ended
 	PeakLive           int64         `json:"peak_live_bytes"`
 	MeanLive           float64       `json:"mean_live_bytes"` // weighted by elapsed time
 	MeanGarbage        float64       `json:"mean_garbage_bytes"`
 	Span               time.Duration `json:"span_ns"`    // of the recording
-	Elapsed            time.Duration `json:"elapsed_ns"` // span + every delay
+	Elapsed            time.Duration `json:"elapsed_ns"` // span + every delay; on a Machine, also the wait at the end
 	Slowed             time.Duration `json:"-"`          // lost by the program beside overlapped cycles
 }
 

@@ -59,6 +59,7 @@ import (
 	"cmp"
 	"log/slog"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -93,15 +94,18 @@ var running struct {
 	due     bool // the start that the import brings is pending; Start and Stop cancel it
 }
 
-// startAfter delays the start, so that a program that ends at once pays nothing. The start takes
-// 0.5 to 1 ms.
+// startAfter delays the start, which takes 0.5 to 1 ms, so that a program that ends at once does not
+// pay for it.
 const startAfter = 20 * time.Millisecond
 
 func init() {
 	running.Lock()
 	defer running.Unlock()
-	running.goLimit = takeGoLimit(debug.SetMemoryLimit)
 	running.due = true
+	if pressure.EnvChoice("EAGERGC", "on", "off", "stress") == "off" || runtime.GOOS != "linux" {
+		return // and Go's memory limit stays as it is
+	}
+	running.goLimit = takeGoLimit(debug.SetMemoryLimit)
 	time.AfterFunc(startAfter, startDue)
 }
 

@@ -118,6 +118,18 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// A program whose import is turned off has no collector. Its page and its diagnosis still answer.
+func TestNoCollector(t *testing.T) {
+	for _, method := range []string{"GET", "POST"} {
+		if w := get(debug.Unguarded(nil), method, "http://localhost/", here); w.Code != 503 || !strings.Contains(w.Body.String(), "no collector runs here") {
+			t.Errorf("%s: %d %s", method, w.Code, w.Body)
+		}
+	}
+	if d := debug.Diagnose(t.Context(), nil, 0); d.Verdict == "" || d.String() == "" {
+		t.Errorf("%+v", d)
+	}
+}
+
 // The browser runs styles and script of this load only, and loads nothing else. Each handler has a
 // token of its own.
 func TestPageTrustsOnlyItself(t *testing.T) {

@@ -18,8 +18,10 @@
 //   - The function holds a lock that the finalizer takes, too.
 //   - The function has removed the finalizer before.
 //
-// It does not see C memory that reaches C through another Go function, or objects without a
-// finalizer that share memory with one that has a finalizer.
+// It looks at receivers and parameters only. So it does not see an object in a local variable, in a
+// field of another object or in a variable of a closure. Nor does it see C memory that reaches C
+// through another Go function, or objects without a finalizer that share memory with one that has a
+// finalizer.
 package vet
 
 import (
