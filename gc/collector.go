@@ -77,13 +77,13 @@ type walker interface {
 }
 
 // Caps bound the time that a collector takes from the program, whatever its policy says. The zero
-// value is good for a service: cycles take at most a quarter of the processors, and callers wait for
-// at most 5 % of any second, 10 ms at a time. See [governor.Caps] for the fields.
+// value is good for a service: cycles take at most a quarter of the processors, and callers wait
+// for at most 5 % of any second, 10 ms at a time. See [governor.Caps] for the fields.
 type Caps = governor.Caps
 
 // Config configures a collector. The zero value is usable. Neither Recorder nor the handler of Log
-// may call the collector. A panic of one of them turns it off. If Log is nil, warnings and errors go
-// to [slog.Default].
+// may call the collector. A panic of one of them turns it off. If Log is nil, warnings and errors
+// go to [slog.Default].
 type Config struct {
 	// Policy is the policy, unless $EAGERGC_POLICY overrides it. Nil is HostPolicy, and
 	// DefaultPolicy once memory other than the host's is watched.
@@ -112,7 +112,8 @@ const DefaultPolicy = "pacer"
 const PolicyVariable = "EAGERGC_POLICY"
 
 // New returns a running collector. It fails if the limit is below 0 or above [MaxBytes], or if caps
-// are out of range. Close the collector when done. A forgotten collector costs nothing once all its memory is given back.
+// are out of range. Close the collector when done. A forgotten collector costs nothing once all its
+// memory is given back.
 func New(cfg Config) (*Collector, error) {
 	if cfg.Limit < 0 || cfg.Limit > MaxBytes {
 		return nil, fmt.Errorf("gc: a limit of %d bytes: want 0 to %d", cfg.Limit, int64(MaxBytes))

@@ -69,9 +69,10 @@ func ownWith[T, A any](r *cleanups[A], owner *T, bytes int64, x cleanup[A]) Hand
 	return Handle{r, slot}
 }
 
-// A Handle refers to memory that was given to [Own]. A program that does not need it may ignore it. The zero
-// value owns nothing. // Its methods are safe for concurrent use. A program that uses a handle should keep the owner alive
-// until then ([runtime.KeepAlive]), because a cycle releases the memory of a dead owner.
+// A Handle refers to memory that was given to [Own]. A program that does not need it may ignore it.
+// The zero value owns nothing. Its methods are safe for concurrent use. A program that uses a
+// handle should keep the owner alive until then ([runtime.KeepAlive]), because a cycle releases the
+// memory of a dead owner.
 type Handle struct {
 	in   handles
 	slot Slot

@@ -18,8 +18,9 @@ import (
 // take. See is the address of a page that says more; it may be empty.
 type Finding = verdict.Finding
 
-// SetAllocatorStats sets the function that reads the bytes which the C allocator has handed out, and
-// those that it keeps. Package gc/with/malloc does that for glibc. Packages gc/auto and gc/debug need them.
+// SetAllocatorStats sets the function that reads the bytes which the C allocator has handed out,
+// and those that it keeps. Package gc/with/malloc does that for glibc. Packages gc/auto and
+// gc/debug need them.
 func SetAllocatorStats(read func() (inUse, kept int64)) { verdict.SetAllocator(read) }
 
 // A Snapshot is the state of a collector and its history at one moment. The caller owns it.

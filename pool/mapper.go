@@ -25,9 +25,8 @@ type Mapper interface {
 	FreeRange(addr uintptr) error
 	// Map backs the addresses in to with memory, for work that stream queues from now on. It first
 	// moves the memory that backs from, and takes new memory for the rest. The addresses in from then
-	// have no memory. Work
-	// that the streams of from have queued may still use the old addresses. All spans are whole
-	// chunks. If Map fails, nothing has changed.
+	// have no memory. Work that the streams of from have queued may still use the old addresses. All
+	// spans are whole chunks. If Map fails, nothing has changed.
 	Map(to, from []Span, stream uint32) error
 	// Unmap gives back the memory behind s, which is whole chunks, once the work that the stream of
 	// s has queued is done. If it fails, nothing has changed.

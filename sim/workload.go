@@ -108,9 +108,10 @@ func SpaceOf(t *trace.Trace) pressure.Space {
 
 // Compile reduces one space of a trace to a Workload. An event counts if it is an allocation, drop
 // or free in that space, or a sync. Time 0 is the first of them. An explicit free takes effect at
-// once under every policy, unless a drop of the object comes before it: then a cycle frees the object. A free that a cycle found counts as a drop, if none was recorded. An
-// error names the event at which times go backwards, a size is out of range, or the object of a
-// drop does not exist.
+// once under every policy, unless a drop of the object comes before it: then a cycle frees the
+// object. A free that a cycle found counts as a drop, if none was recorded. An error names the
+// event at which times go backwards, a size is out of range, or the object of a drop does not
+// exist.
 func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
 	w := &Workload{Name: t.Name, Space: space, monotone: true}
 	c := compiler{w: w, objects: make(map[uint64]object), places: make(map[uint32]int32)}

@@ -41,12 +41,11 @@
 //	aux       uint32        cause, trigger, step, or the number of the label
 //	label     utf8          text of an alloc (its allocation site), sync, mark or decision
 //
-// A column of words is dictionary-encoded: each row has an index of one byte into a list of strings.
-// The metadata of a column has its
-// unit and the meaning of the numbers of aux for each kind. A file of another writer needs these
-// columns, in this order. The reader also reads version 1 of the format. There kind and space are the
-// numbers (uint8) of [Kind] and pressure.Space, and time and duration are int64. Labels are numbered
-// in the order of their first use in the file.
+// A column of words is dictionary-encoded: each row has an index of one byte into a list of
+// strings. The metadata of a column has its unit and the meaning of the numbers of aux for each
+// kind. A file of another writer needs these columns, in this order. The reader also reads version
+// 1 of the format. There kind and space are the numbers (uint8) of [Kind] and pressure.Space, and
+// time and duration are int64. Labels are numbered in the order of their first use in the file.
 //
 // The metadata of the schema holds eagergc.version, eagergc.name, eagergc.start (the wall clock of
 // time 0, RFC 3339) and eagergc.meta.KEY for each key of Trace.Meta. The custom metadata of each

@@ -139,8 +139,9 @@ func (r *Recorder) Now() time.Duration {
 	return time.Since(r.start)
 }
 
-// Record takes an event as it is. An event of a kind that does not exist counts as lost. A Time below 0, of an event that began before the recorder was
-// made, becomes 0. Record does not wait until the event is written, and does not allocate.
+// Record takes an event as it is. An event of a kind that does not exist counts as lost. A Time
+// below 0, of an event that began before the recorder was made, becomes 0. Record does not wait
+// until the event is written, and does not allocate.
 func (r *Recorder) Record(e Event) {
 	if r == nil || !r.on.Load() {
 		if r != nil && r.err.Load() != nil {

@@ -31,9 +31,9 @@ const (
 var errClosed = errors.New("trace: write after Close")
 
 // A Writer writes a native file batch by batch. When [Writer.WriteBatch] returns, the whole batch
-// is in the underlying writer. A Writer is a [BatchWriter], for one goroutine at a time. It refuses what
-// [Read] would refuse: a kind that does not exist, and labels or a Meta over the bounds of the reader.
-// After an error every call returns that error.
+// is in the underlying writer. A Writer is a [BatchWriter], for one goroutine at a time. It refuses
+// what [Read] would refuse: a kind that does not exist, and labels or a Meta over the bounds of the
+// reader. After an error every call returns that error.
 type Writer struct {
 	to      io.Writer
 	codec   Codec

@@ -28,18 +28,18 @@
 // that share a container see each other by the memory that it holds. Memory of other processes is
 // not part of a process's limit. The price rises for all once the container is nearly full.
 //
-// Cycles have to earn their processor time. While they bring memory back, they take at most 2 % of the
-// time that the program uses. Each further cycle that brings nothing back halves that share. So a
-// program that frees by hand pays next to nothing. If memory outside the Go heap grows by half of all
-// memory, and a cycle brings that back, the share is lifted for 2 s, and later for up to 64 s. Only
-// [gc.Caps] and the price of memory bound cycles then. The share is lifted again once memory has
-// stayed a fifth and 16 MiB above its mean in the last such time.
+// Cycles have to earn their processor time. While they bring memory back, they take at most 2 % of
+// the time that the program uses. Each further cycle that brings nothing back halves that share. So
+// a program that frees by hand pays next to nothing. If memory outside the Go heap grows by half of
+// all memory, and a cycle brings that back, the share is lifted for 2 s, and later for up to 64 s.
+// Only [gc.Caps] and the price of memory bound cycles then. The share is lifted again once memory
+// has stayed a fifth and 16 MiB above its mean in the last such time.
 //
-// Once memory has stayed for 10 s although cycles ran, one line in the log reports it. The process is
-// judged every second. The judge finds growth that cycles do not bring back, blocked finalizers,
-// memory that an allocator keeps free, and an exceeded limit. Its finding appears in the log, on the
-// page of gc/debug, in metrics and in gc/debug.Diagnose. Trims that take more than 5 % of the processor
-// time are logged once. Otherwise a healthy process logs nothing above debug level.
+// Once memory has stayed for 10 s although cycles ran, one line in the log reports it. The process
+// is judged every second. The judge finds growth that cycles do not bring back, blocked finalizers,
+// memory that an allocator keeps free, and an exceeded limit. Its finding appears in the log, on
+// the page of gc/debug, in metrics and in gc/debug.Diagnose. Trims that take more than 5 % of the
+// processor time are logged once. Otherwise a healthy process logs nothing above debug level.
 //
 // glibc keeps much of the memory that cycles free, for threads that may not need it. The import
 // makes glibc give it back after cycles, as often as the price of memory justifies: see package
@@ -94,8 +94,8 @@ var running struct {
 	due     bool // the start that the import brings is pending; Start and Stop cancel it
 }
 
-// startAfter delays the start, which takes 0.5 to 1 ms, so that a program that ends at once does not
-// pay for it.
+// startAfter delays the start, which takes 0.5 to 1 ms, so that a program that ends at once does
+// not pay for it.
 const startAfter = 20 * time.Millisecond
 
 func init() {
@@ -120,8 +120,8 @@ func startDue() {
 
 // Start does what the import does, with options, and in its place. The function that it returns
 // ends this, and restores the settings that it has changed. Nothing runs after that. A program
-// calls Start once: a second Start ends the first. With EAGERGC=off nothing runs after Start, and with
-// EAGERGC=stress cycles run as often as possible.
+// calls Start once: a second Start ends the first. With EAGERGC=off nothing runs after Start, and
+// with EAGERGC=stress cycles run as often as possible.
 func Start(o Options) (stop func()) {
 	running.Lock()
 	defer running.Unlock()
@@ -192,8 +192,8 @@ func current() *watcher {
 }
 
 // Collector returns the collector of the process's memory, for its page, metrics and statistics. It
-// returns nil if the package watches nothing: with EAGERGC=off or EAGERGC=stress, after [Stop], and on
-// other systems than Linux.
+// returns nil if the package watches nothing: with EAGERGC=off or EAGERGC=stress, after [Stop], and
+// on other systems than Linux.
 func Collector() *gc.Collector {
 	if w := current(); w != nil {
 		return w.collector

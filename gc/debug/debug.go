@@ -8,7 +8,8 @@
 // The first line of the page is the verdict on the process, with the next step. Charts show live
 // memory and cycles of the last minutes ([gc.Snapshot]). A table shows how long callers were held.
 // Folded sections have the pools' reports, the last cycles, the last decisions with their reasons,
-// and the variables of the environment. The page updates itself. With ?format=json the answer is JSON.
+// and the variables of the environment. The page updates itself. With ?format=json the answer is
+// JSON.
 //
 // A GET changes nothing and costs little. A button sends a POST, which runs cycles and says why the
 // process holds its memory ([Diagnose]). One POST runs at a time. It needs the page's token, which is
@@ -46,8 +47,8 @@ type Reporter interface {
 }
 
 // Handler returns the handler of the page about c, with the given reports. It is safe for
-// concurrent use. A GET takes the collector's lock for microseconds and calls each Report once. With
-// a nil c, as [auto.Collector] returns with EAGERGC=off, it answers that no collector runs.
+// concurrent use. A GET takes the collector's lock for microseconds and calls each Report once.
+// With a nil c, as [auto.Collector] returns with EAGERGC=off, it answers that no collector runs.
 //
 // [auto.Collector]: https://pkg.go.dev/github.com/eagergc/eagergc/gc/auto#Collector
 func Handler(c *gc.Collector, reports ...Reporter) http.Handler {

@@ -35,12 +35,12 @@ type Diagnosis struct {
 // String returns the diagnosis as text of several lines.
 func (d Diagnosis) String() string { return d.text }
 
-// Diagnose runs cycles of c, waits for the window, runs more cycles, and says why the process holds so
-// much memory. With a window of 0 it cannot see growth. Where package gc/auto runs, growth is judged
-// by that package, which watches the process all the time. Diagnose blocks until it is done, or until
-// ctx ends the window. It stops the world to read stacks. It is safe for concurrent use. Outside Linux
-// resident memory is unknown, and the verdict rests on the Go heap and the counted bytes. With a nil c
-// it runs cycles of Go's, and nothing is counted.
+// Diagnose runs cycles of c, waits for the window, runs more cycles, and says why the process holds
+// so much memory. With a window of 0 it cannot see growth. Where package gc/auto runs, growth is
+// judged by that package, which watches the process all the time. Diagnose blocks until it is done,
+// or until ctx ends the window. It stops the world to read stacks. It is safe for concurrent use.
+// Outside Linux resident memory is unknown, and the verdict rests on the Go heap and the counted
+// bytes. With a nil c it runs cycles of Go's, and nothing is counted.
 func Diagnose(ctx context.Context, c *gc.Collector, window time.Duration) Diagnosis {
 	x := examination{before: readFootprint(c)}
 	x.blocked = !collectAll(c)

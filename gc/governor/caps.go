@@ -14,8 +14,9 @@ type Caps struct {
 	// no cap, and no memory rests.
 	Cycles float64
 	// Held is the largest share of any second for which callers are told to wait for a soft memory
-	// (that of Own and Account), 0 to 1. 0 means 0.05. On a machine whose processors are all busy, timers fire late and
-	// goroutines resume later still. That extra time does not count, and has no bound.
+	// (that of Own and Account), 0 to 1. 0 means 0.05. On a machine whose processors are all busy,
+	// timers fire late and goroutines resume later still. That extra time does not count, and has no
+	// bound.
 	Held float64
 	// Assist is the longest time for which one caller is told to wait for a soft memory. It is at
 	// most a fifth of the time that Held allows in a second. 0 means 10 ms. Below 0, no memory is

@@ -492,3 +492,17 @@ func TestOneArrayOfManyGoroutines(t *testing.T) {
 		t.Errorf("%d bytes live, %d allocations, %d frees", s.Live, s.Allocs, s.Frees)
 	}
 }
+
+// A freed array of no elements is freed, too.
+func TestUseAfterFreeOfNothing(t *testing.T) {
+	p := open(t, pool.Config{})
+	a, empty := from[int32](t, p, 1, 2), array.Array[int32]{}
+	view := a.View(1, 1)
+	a.Free()
+	if _, err := view.Clone(p); !errors.Is(err, array.ErrFreed) {
+		t.Errorf("cloned: %v", err)
+	}
+	if err := view.CopyFrom(empty); !errors.Is(err, array.ErrFreed) {
+		t.Errorf("copied: %v", err)
+	}
+}
