@@ -81,14 +81,6 @@ func (p *point) top() int64 {
 	return p.net + p.arg
 }
 
-// lostText completes an error that may come from lost events.
-func lostText(t *trace.Trace) string {
-	if n := t.Lost(); n > 0 {
-		return fmt.Sprintf(" (the recorder lost %d events: record with a larger RecorderConfig.Buffer)", n)
-	}
-	return ""
-}
-
 // SpaceOf returns the space of t that allocates the most bytes. Commands replay it by default.
 func SpaceOf(t *trace.Trace) pressure.Space {
 	var bytes [256]int64
@@ -123,7 +115,7 @@ func Compile(t *trace.Trace, space pressure.Space) (*Workload, error) {
 			w.leads = append(w.leads, lead{len(w.ops), float64(e.Duration)})
 		}
 		if err := c.add(e); err != nil {
-			return nil, fmt.Errorf("sim: %s: event %d: %w%s", t.Name, i, err, lostText(t))
+			return nil, fmt.Errorf("sim: %s: event %d: %w%s", t.Name, i, err, t.Lost())
 		}
 	}
 	if w.Allocs == 0 {

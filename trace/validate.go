@@ -15,25 +15,26 @@ func (t *Trace) Validate() error {
 	v := validator{labels: len(t.Labels), objects: make(map[uint64]object)}
 	for i, e := range t.Events {
 		if err := v.event(e); err != nil {
-			lost := ""
-			if n := t.Lost(); n > 0 {
-				lost = fmt.Sprintf(" (the recorder lost %d events: record with a larger RecorderConfig.Buffer)", n)
-			}
-			return fmt.Errorf("trace: event %d (%v at %d ns): %w%s", i, e.Kind, e.Time, err, lost)
+			return fmt.Errorf("trace: event %d (%v at %d ns): %w%s", i, e.Kind, e.Time, err, t.Lost())
 		}
 	}
 	return nil
 }
 
-// Lost returns the number of events that the [Recorder] lost, as the Marks with [LostLabel] say.
-// Drops of objects whose allocation was lost make such a trace invalid.
-func (t *Trace) Lost() (n int64) {
+// Lost returns a text in parentheses, for the end of an error, that says how many events the
+// [Recorder] lost, and what to do. It is empty if there are no Marks with [LostLabel]. A drop of an
+// object whose allocation was lost makes a trace invalid.
+func (t *Trace) Lost() string {
+	n := int64(0)
 	for _, e := range t.Events {
 		if e.Kind == Mark && t.Label(e) == LostLabel {
 			n += e.Bytes
 		}
 	}
-	return n
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (the recorder lost %d events: record with a larger RecorderConfig.Buffer)", n)
 }
 
 // An object is one that was allocated, with its last event.

@@ -105,12 +105,11 @@ func (f *Writer) write(events []Event, labels []string) {
 			f.knowSpaces()
 		}
 	}
-	codec, before := f.codec, f.unpacked
-	defer func() { f.codec = codec }()
-	nulls := f.columns(events, labels)
+	pack, before := f.codec.Compress != nil, f.unpacked
+	nulls := f.columns(events, labels, pack)
 	if f.unpacked > mostUnpacked(f.bytes+int64(len(f.body)), usualBounds.ratio) { // readers would refuse it
-		f.codec.Compress, f.unpacked = nil, before
-		nulls = f.columns(events, labels)
+		pack, f.unpacked = false, before
+		nulls = f.columns(events, labels, pack)
 	}
 	nodes := make([]extent, columns)
 	for c := range nodes {
@@ -118,7 +117,7 @@ func (f *Writer) write(events []Event, labels []string) {
 	}
 	nodes[colLabel].length = int64(nulls)
 	var packing any
-	if f.codec.Compress != nil {
+	if pack {
 		packing = flat{codecZstd, uint8(0)}
 	}
 	f.send(batchMessage, flat{int64(len(events)), nodes, f.buffers, packing})
@@ -128,13 +127,13 @@ func (f *Writer) write(events []Event, labels []string) {
 }
 
 // columns makes the body of a batch, and returns the number of events without a label.
-func (f *Writer) columns(events []Event, labels []string) (nulls int) {
+func (f *Writer) columns(events []Event, labels []string, pack bool) (nulls int) {
 	f.body, f.buffers = f.body[:0], f.buffers[:0]
 	for c := range colLabel {
-		f.buffer(nil) // no nulls
-		f.buffer(f.column(c, events, labels))
+		f.buffer(nil, pack) // no nulls
+		f.buffer(f.column(c, events, labels), pack)
 	}
-	return f.texts(events, labels)
+	return f.texts(events, labels, pack)
 }
 
 func (f *Writer) knowSpaces() {
@@ -142,9 +141,6 @@ func (f *Writer) knowSpaces() {
 }
 
 func (f *Writer) words(c, n int, word func(int) string) {
-	codec := f.codec
-	defer func() { f.codec = codec }()
-	f.codec.Compress = nil
 	var all []byte
 	offsets := make([]byte, 4, 4*(n+1))
 	for i := range n {
@@ -152,16 +148,16 @@ func (f *Writer) words(c, n int, word func(int) string) {
 		offsets = little.AppendUint32(offsets, uint32(len(all)))
 	}
 	f.body, f.buffers = f.body[:0], f.buffers[:0]
-	f.buffer(nil)
-	f.buffer(offsets)
-	f.buffer(all)
+	for _, b := range [][]byte{nil, offsets, all} {
+		f.buffer(b, false)
+	}
 	f.send(dictionaryMessage, flat{int64(c), flat{int64(n), []extent{{int64(n), 0}}, f.buffers}, false})
 }
 
-func (f *Writer) buffer(data []byte) {
+func (f *Writer) buffer(data []byte, pack bool) {
 	at := len(f.body)
 	f.bound("bytes of a record batch", int64(len(data)), usualBounds.batch)
-	if len(data) > 0 && f.codec.Compress != nil {
+	if pack && len(data) > 0 {
 		f.unpacked += int64(len(data))
 		f.body = f.codec.Compress(little.AppendUint64(f.body, uint64(len(data))), data)
 	} else {
@@ -211,7 +207,7 @@ func (f *Writer) aux(e *Event, labels []string) uint32 {
 }
 
 // texts appends the buffers of the labels, and returns the number of events without a label.
-func (f *Writer) texts(events []Event, labels []string) (nulls int) {
+func (f *Writer) texts(events []Event, labels []string, pack bool) (nulls int) {
 	view := Trace{Labels: labels}
 	valid, offsets, all := make([]byte, (len(events)+7)/8), make([]byte, 4, 4*(len(events)+1)), f.packed[:0]
 	for i := range events {
@@ -224,9 +220,9 @@ func (f *Writer) texts(events []Event, labels []string) (nulls int) {
 		offsets = little.AppendUint32(offsets, uint32(len(all)))
 	}
 	f.packed = all
-	f.buffer(valid)
-	f.buffer(offsets)
-	f.buffer(all)
+	for _, b := range [][]byte{valid, offsets, all} {
+		f.buffer(b, pack)
+	}
 	return nulls
 }
 

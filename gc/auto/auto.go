@@ -59,7 +59,6 @@ import (
 	"cmp"
 	"log/slog"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -101,13 +100,15 @@ const startAfter = 20 * time.Millisecond
 func init() {
 	running.Lock()
 	defer running.Unlock()
-	running.due = true
-	if pressure.EnvChoice("EAGERGC", "on", "off", "stress") == "off" || runtime.GOOS != "linux" {
-		return // and Go's memory limit stays as it is
+	if mode() == "on" {
+		running.goLimit = takeGoLimit(debug.SetMemoryLimit)
 	}
-	running.goLimit = takeGoLimit(debug.SetMemoryLimit)
+	running.due = true
 	time.AfterFunc(startAfter, startDue)
 }
+
+// mode returns the value of EAGERGC.
+func mode() string { return pressure.EnvChoice("EAGERGC", "on", "off", "stress") }
 
 // startDue starts the package after an import, unless Start or Stop has been called.
 func startDue() {
@@ -142,7 +143,7 @@ func begin(o Options) keeper {
 	for _, name := range pressure.UnknownVariables(os.Environ()) {
 		o.log().Warn("eagergc: no variable of eagergc has this name, so it has no effect", slog.String("name", name))
 	}
-	switch pressure.EnvChoice("EAGERGC", "on", "off", "stress") {
+	switch mode() {
 	case "off":
 		return nil
 	case "stress":
@@ -155,6 +156,7 @@ func begin(o Options) keeper {
 	w, err := start(system{o.Limit}, o, running.goLimit)
 	if err != nil {
 		o.log().Debug("eagergc: off", slog.Any("error", err))
+		end()
 		return nil
 	}
 	running.keeper = w

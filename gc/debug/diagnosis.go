@@ -99,13 +99,14 @@ func (f footprint) live(name string) int64 {
 
 // readFootprint reads the memory of the process, and what c counts of it.
 func readFootprint(c *gc.Collector) (f footprint) {
+	var now gc.Snapshot
 	if c != nil {
-		now := c.Snapshot()
-		f.libraries = now.Libraries
-		for _, m := range now.Sources {
-			if m.Space == pressure.Host && m.Worth == "" { // no gauge
-				f.counted += m.Live
-			}
+		now = c.Snapshot()
+	}
+	f.libraries = now.Libraries
+	for _, m := range now.Sources {
+		if m.Space == pressure.Host && m.Worth == "" { // no gauge
+			f.counted += m.Live
 		}
 	}
 	s := []metrics.Sample{

@@ -239,8 +239,8 @@ func holds(v reflect.Value, seen map[visit]bool) bool {
 	if isPlain(v.Type()) {
 		return false
 	}
-	switch k := v.Kind(); k {
-	case reflect.Pointer, reflect.Map, reflect.Slice:
+	k := v.Kind()
+	if k == reflect.Pointer || k == reflect.Map || k == reflect.Slice {
 		x := visit{at: v.Pointer(), of: v.Type()}
 		if k == reflect.Slice {
 			x.n = v.Len()
@@ -249,12 +249,11 @@ func holds(v reflect.Value, seen map[visit]bool) bool {
 			return false
 		}
 		seen[x] = true
-		switch k {
-		case reflect.Pointer:
-			return holds(v.Elem(), seen)
-		case reflect.Slice:
-			return anyHolds(v, seen)
-		}
+	}
+	switch k {
+	case reflect.Pointer:
+		return holds(v.Elem(), seen)
+	case reflect.Map:
 		for it := v.MapRange(); it.Next(); {
 			if holds(it.Value(), seen) {
 				return true
@@ -268,17 +267,11 @@ func holds(v reflect.Value, seen map[visit]bool) bool {
 		return found
 	case reflect.Interface:
 		return !v.IsNil() && holds(v.Elem(), seen)
-	case reflect.Array:
-		return anyHolds(v, seen)
-	}
-	return false
-}
-
-// anyHolds reports whether holds is true of an element of v.
-func anyHolds(v reflect.Value, seen map[visit]bool) bool {
-	for i := range v.Len() {
-		if holds(v.Index(i), seen) {
-			return true
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if holds(v.Index(i), seen) {
+				return true
+			}
 		}
 	}
 	return false

@@ -128,6 +128,9 @@ func (a Array[T]) with(f func(m *memory) error) error {
 	return f(a.m)
 }
 
+// nothing makes with only check that the array has not been freed.
+func nothing(*memory) error { return nil }
+
 // Len returns the number of elements.
 func (a Array[T]) Len() int { return a.n }
 

@@ -64,7 +64,7 @@ func (a Array[T]) CopyFrom(from Array[T]) error {
 		return err
 	}
 	if from.m == nil {
-		return a.with(func(*memory) error { return nil })
+		return a.with(nothing)
 	}
 	return from.with(func(m *memory) error {
 		if m.here {

@@ -40,7 +40,7 @@ func (a Array[T]) Clone(p *pool.Pool, on ...On) (Array[T], error) {
 	return made(p, a.n, on, func(to Array[T]) error {
 		switch {
 		case a.n == 0:
-			return a.with(func(*memory) error { return nil })
+			return a.with(nothing)
 		case to.m.here:
 			return to.Do(a.CopyOut)
 		case a.m.here:

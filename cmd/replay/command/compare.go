@@ -23,8 +23,8 @@ func newCompare() *cobra.Command {
 		Short: "Compare policies on recorded workloads: a table, plots and result files",
 		Long: `compare replays every workload under every policy, limit and cost. It prints a table
 and writes plots and machine-readable results to a folder. Without a FILE it replays
-the built-in recordings of PyTorch and of Go programs with C libraries. A FILE is a native trace, a file that replay import reads, or
-the name of a built-in recording.` + words + `
+the built-in recordings of PyTorch and of Go programs with C libraries. A FILE is a
+native trace, a file that replay import reads, or the name of a built-in recording.` + words + `
 
 benchstat (golang.org/x/perf/cmd/benchstat) reads --format bench.
 

@@ -232,7 +232,7 @@ func readItems[T comparable](texts *listed, flag string, parse func(string) (T, 
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(all, func(w T) bool { return w == v }) {
+		if slices.Contains(all, v) {
 			return nil, fmt.Errorf("%s: %s is given twice", flag, item)
 		}
 		all = append(all, v)

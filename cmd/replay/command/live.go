@@ -54,7 +54,7 @@ trace, which replay calibrate reads.`,
   replay live gpt2 --speed 0 --touch 0 --format json`,
 		Args: files(1, 1, "one recording"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if !(speed >= 0) || head < 0 || measure < 0 {
+			if !(speed >= 0) || head < 0 || measure < 0 { // NaN is not at least 0
 				return errors.New("live: --speed, --for and --measure: want 0 or more")
 			}
 			if err := mem.check(); err != nil {

@@ -44,7 +44,8 @@ func newReport() *cobra.Command {
 file begins with the best policy, the limit and the savings. For each recording it shows
 the memory over time under two policies side by side, every collection with its reason,
 the pauses, the utilization, the overhead, and the Pareto front. Without a FILE it
-replays the built-in recordings of PyTorch and of Go programs with C libraries. Limits and words are those of replay compare.`,
+replays the built-in recordings of PyTorch and of Go programs with C libraries. Limits
+and words are those of replay compare.`,
 		Example: `  replay report -o report.html
   replay report my.arrows --policies never,cudajl,threshold:0.9 --limits 1.25x,1.5x,2x -o mine.html`,
 		RunE: func(cmd *cobra.Command, files []string) error {

@@ -52,10 +52,9 @@ func loadWorkloads(files []string, advise bool) ([]*sim.Workload, []origin, erro
 
 // An origin describes the program that made a recording.
 type origin struct {
-	had   int64 // see experiment.Had; 0 without advice
-	torch bool  // PyTorch made it
-	lost  int64 // events that the recorder lost
-
+	had    int64    // see experiment.Had; 0 without advice
+	torch  bool     // PyTorch made it
+	lost   string   // see trace.Trace.Lost
 	others []string // other spaces that have allocations
 }
 
@@ -67,8 +66,8 @@ func (o *origin) notes(w *sim.Workload) (notes []string) {
 	if w.SeenDeaths > 0 {
 		notes = append(notes, fmt.Sprintf("%s of %s deaths are known only from the cycle that found them. So less was reachable than is shown, and a lower limit may be enough. A recording with the policy always dates deaths to within one step.", pressure.Count(w.SeenDeaths), pressure.Count(w.Drops)))
 	}
-	if o.lost > 0 {
-		notes = append(notes, fmt.Sprintf("The recorder lost %s events, so the figures are not those of the program. A larger RecorderConfig.Buffer loses fewer.", pressure.Count(o.lost)))
+	if o.lost != "" {
+		notes = append(notes, "The figures are not those of the program"+o.lost+".")
 	}
 	return notes
 }
