@@ -107,18 +107,18 @@ func (f *forecast) visit(k *keys, note func(*situation)) {
 	}
 }
 
-// recall returns the present situation. Last and most are 0 if they are unknown. Same reports
-// whether kept was learned here. If not, it was learned in a situation with the same last two tokens.
-func (f *forecast) recall() (now situation, same bool) {
+// recall returns the present situation. Last and most are 0 if they are unknown. Kept counts only
+// if more than the last two tokens are the same: these are alike at many places of a loop.
+func (f *forecast) recall() (now situation) {
 	now.kept = -1
 	for i, key := range f.here {
 		x := &f.tables[i][key>>54]
 		if x.key == key && x.most >= 0 {
 			now.last, now.most = x.last, x.most
 		}
-		if x.key == key && x.kept >= 0 {
-			now.kept, same = x.kept, i > 0
+		if x.key == key && x.kept >= 0 && i > 0 {
+			now.kept = x.kept
 		}
 	}
-	return now, same
+	return now
 }

@@ -55,7 +55,6 @@ const (
 const (
 	halfway  = 0.5  // of the room: no start before so many bytes have come since the last one
 	fruitful = 0.25 // of the bytes that cycles free on average: no start at a place where a cycle has freed fewer
-	retry    = 32   // of the starts that only a place with the same last two tokens speaks against, every 32nd takes place
 )
 
 func (p *pacer) Params() []param.Param {
@@ -106,7 +105,7 @@ func (p *pacer) move(at *Point) {
 func (p *pacer) learn(at *Point, budget, grain int64) {
 	worth := p.worth.of(p.Share*float64(at.Cost)+p.starts.cost, budget)
 	if p.forecast.see(p.now, at, grain) {
-		x, _ := p.forecast.recall()
+		x := p.forecast.recall()
 		p.followed, p.guess[mostLately], p.guess[whileSlow] = float64(x.last), float64(x.most), 0
 		if p.starts.pace(p.now) < worth {
 			p.guess[mostLately] -= float64(budget)
@@ -134,13 +133,8 @@ func (p *pacer) choose(at *Point, budget int64) (Action, string) {
 	if float64(p.now.total+at.Request-p.last.total) < halfway*room {
 		return Skip, "a cycle would free too little"
 	}
-	if x, same := p.forecast.recall(); x.kept >= 0 && float64(at.Sample.Live-x.kept) < fruitful*(p.worth.got/p.worth.cycles) {
-		if !same {
-			p.doubtful++
-		}
-		if same || p.doubtful%retry != 0 {
-			return Skip, "a cycle freed too little here"
-		}
+	if x := p.forecast.recall(); x.kept >= 0 && float64(at.Sample.Live-x.kept) < fruitful*(p.worth.got/p.worth.cycles) {
+		return Skip, "a cycle freed too little here"
 	}
 	switch {
 	case p.starts.guess >= orWait && at.At == Sync && at.Wait > 0:

@@ -92,7 +92,8 @@ func (d *starts) see(s *view) {
 
 // judge scores every start for an end of memory at a grain, and takes the start that costs least.
 // The cost is the part of a cycle that the start does not hide, plus the worth of the bytes that
-// it gives up. Of equal starts it takes the latest, and then the one without a guess. No start is
+// it gives up. These are the bytes allocated from the start to the end. What a request that does not
+// fit has left unused is not among them. Of equal starts it takes the latest, and then the one without a guess. No start is
 // more than a headroom before the end, because the previous cycle would have been there.
 func (d *starts) judge(end int64, s *view) {
 	w := 1.
@@ -114,7 +115,7 @@ func (d *starts) judge(end int64, s *view) {
 					x = first
 				}
 				hidden = min(float64(s.now.time-x.time)*share, most)
-				early = float64(end*d.grain - x.total)
+				early = float64(max(0, min(end*d.grain, s.now.total)-x.total))
 			}
 			d.hidden[k][m] = keep*d.hidden[k][m] + w*hidden
 			d.early[k][m] = keep*d.early[k][m] + w*early

@@ -80,7 +80,7 @@ static void judge(struct host *h, int64_t wall, struct moment now, double g, int
 			x = first;
 		double passed = (double)(now.time - x->time);
 		h->hidden[m] += w * (passed > g ? 1 : passed / fmax(1, g));
-		h->given[m] += w * (double)(wall * h->grain - x->total);
+		h->given[m] += w * (double)max64(0, min64(wall * h->grain, now.total) - x->total);
 	}
 }
 

@@ -14,10 +14,16 @@ import (
 type job struct {
 	correlation        int64 // with the call that launched it
 	launch, begin, end int64
+	toHost, pageable   bool // a copy from a device to memory of the host, and whether that is pageable
 }
 
 // A launch is a call of the runtime or the driver that may have launched jobs.
-type launch struct{ correlation, ns int64 }
+type launch struct {
+	correlation, ns, dur int64
+	index                int32 // in traceEvents
+	thread               uint32
+	copies               bool // copies, and returns when the copy is done
+}
 
 // ahead adds rows that say how far a device was ahead of its program: for how long the program could
 // have paused so that the next wait ended no later.
@@ -28,7 +34,7 @@ type launch struct{ correlation, ns int64 }
 // for the least q + i of the jobs launched after the pause, and at most for the length of the wait.
 func (p *profile) ahead() {
 	jobs := p.match()
-	if len(jobs) == 0 {
+	if len(jobs) == 0 || len(p.rows) == 0 {
 		return
 	}
 	var syncs []row
@@ -91,15 +97,20 @@ const (
 	stepsOfWait = 20
 )
 
-// match returns the jobs whose launch is known, in the order of their launches.
+// match returns the jobs whose launch is known, in the order of their launches. It adds the waits of
+// calls that copy to the host.
 func (p *profile) match() (jobs []job) {
 	launches := p.launches
 	slices.SortFunc(launches, func(a, b launch) int { return cmp.Compare(a.correlation, b.correlation) })
 	for _, j := range p.jobs {
 		i, ok := slices.BinarySearchFunc(launches, j.correlation, func(l launch, c int64) int { return cmp.Compare(l.correlation, c) })
 		if ok && launches[i].ns <= j.begin {
-			j.launch = launches[i].ns
+			l := launches[i]
+			j.launch = l.ns
 			jobs = append(jobs, j)
+			if j.toHost && (j.pageable || l.copies) {
+				p.rows = recording.Append(p.budget, p.rows, row{ns: l.ns, dur: l.dur, thread: l.thread, class: classSync, index: l.index})
+			}
 		}
 	}
 	p.launches = nil

@@ -30,9 +30,7 @@ type builder struct {
 }
 
 func (p *profile) finish() (*trace.Trace, error) {
-	if len(p.rows) > 0 {
-		p.ahead()
-	}
+	p.ahead()
 	rows := p.rows
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("kineto: empty trace: none of %d events is about device memory, a wait or an annotation", p.events)

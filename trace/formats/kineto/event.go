@@ -36,6 +36,10 @@ var (
 	}
 )
 
+// copies has the calls that copy and return when the copy is done. The others do so if the memory
+// of the host is pageable ("API synchronization behavior" in the manual of the CUDA runtime).
+var copies = map[string]bool{"cudaMemcpy": true, "hipMemcpy": true, "hipMemcpyWithStream": true}
+
 // An event holds the fields of one element of traceEvents that matter. A field of another
 // type than is expected stays empty.
 type event struct {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/eagergc/eagergc/pressure"
 	"github.com/eagergc/eagergc/trace"
@@ -228,7 +229,7 @@ func (p *profile) take(e *event) error {
 	case classMark:
 		ro.label = p.labels.Label(e.Name)
 	case classLaunch, classJob:
-		return p.device(e, ro.class)
+		return p.device(e, ro)
 	}
 	// A call that has not returned when profiling ends may have no dur.
 	if ro.ns, ro.dur, err = e.span(ro.class == classSync); err != nil {
@@ -239,19 +240,20 @@ func (p *profile) take(e *event) error {
 }
 
 // device keeps work of a device, or a call that may have launched some.
-func (p *profile) device(e *event, c class) error {
+func (p *profile) device(e *event, ro row) error {
 	id, err := e.Args.Correlation.integer("", math.MinInt64, math.MaxInt64)
 	if err != nil {
 		return nil
 	}
-	ns, dur, err := e.span(c == classJob)
+	ns, dur, err := e.span(ro.class == classJob)
 	if err != nil {
 		return err
 	}
-	if c == classLaunch {
-		p.launches = recording.Append(p.budget, p.launches, launch{correlation: id, ns: ns})
+	if ro.class == classLaunch {
+		p.launches = recording.Append(p.budget, p.launches, launch{id, ns, dur, ro.index, ro.thread, copies[e.Name]})
 	} else {
-		p.jobs = recording.Append(p.budget, p.jobs, job{correlation: id, begin: ns, end: ns + dur})
+		p.jobs = recording.Append(p.budget, p.jobs, job{correlation: id, begin: ns, end: ns + dur,
+			toHost: strings.Contains(e.Name, "DtoH"), pageable: strings.Contains(e.Name, "-> Pageable")})
 	}
 	return nil
 }

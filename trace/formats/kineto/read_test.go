@@ -240,6 +240,34 @@ func TestHowFarTheDeviceIsAhead(t *testing.T) {
 	checkEvents(t, mustRead(t, []byte(profileOf("launch 1 100", "wait 160 510"))), `0 sync space=device0 duration=350000 stream=1`) // without jobs nothing is known
 }
 
+// TestCopiesToTheHost: a copy holds the program if the call is synchronous or the memory of the host is pageable.
+func TestCopiesToTheHost(t *testing.T) {
+	var events []string
+	for i, c := range []struct{ call, job string }{
+		{"cudaMemcpyAsync", "Memcpy DtoH (Device -> Pageable)"},
+		{"cudaMemcpyAsync", "Memcpy DtoH (Device -> Pinned)"},
+		{"cudaMemcpy", "Memcpy DtoH (Device -> Pinned)"},
+		{"hipMemcpyWithStream", "Memcpy DtoH (Device -> Host)"},
+		{"cudaMemcpyAsync", "Memcpy HtoD (Pageable -> Device)"},
+		{"cudaMemcpyAsync", "Memcpy DtoD (Device -> Device)"},
+	} {
+		events = append(events,
+			fmt.Sprintf(`{"ph":"X","cat":"gpu_memcpy","name":%q,"tid":7,"ts":%d,"dur":5,"args":{"correlation":%d}}`, c.job, 100*i+60, i),
+			fmt.Sprintf(`{"ph":"X","cat":"cuda_runtime","name":%q,"tid":%d,"ts":%d,"dur":70,"args":{"correlation":%d}}`, c.call, i, 100*i, i))
+	}
+	var waits []string
+	tr := mustRead(t, []byte("["+strings.Join(events, ",")+"]"))
+	for _, e := range tr.Events {
+		if e.Kind == trace.Sync {
+			waits = append(waits, recording.Text(tr, e))
+		}
+	}
+	want := []string{"0 sync space=device0 duration=70000", "200000 sync space=device0 duration=70000 stream=2", "300000 sync space=device0 duration=70000 stream=3"}
+	if !slices.Equal(waits, want) {
+		t.Errorf("waits %q, want %q", waits, want)
+	}
+}
+
 // TestDrawnProfiles: another digest means that a trace or an error differs. To see which, print each text before and after the change.
 func TestDrawnProfiles(t *testing.T) {
 	r, sum := rand.New(rand.NewPCG(1, 0)), sha256.New()
