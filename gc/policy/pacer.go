@@ -115,7 +115,7 @@ func (p *pacer) learn(at *Point, budget, grain int64) {
 	wait := 0.
 	if at.At == Sync && at.Wait > 0 { // the hidden part of a cycle, in bytes
 		saved := p.starts.cost - float64(max(0, at.Cost-at.Wait))
-		wait = float64(min(toBytes(saved/worth), budget/2))
+		wait = float64(min(toBytes(saved/worth), budget))
 	}
 	p.guess[orWait], p.guess[lastOrWait] = wait, max(wait, p.followed)
 	p.starts.see(&view{
