@@ -576,7 +576,7 @@ func TestWhatCyclesAreWorthIsSaidOnce(t *testing.T) {
 			sleep(time.Minute)
 		}
 		got := w.log.of("cycles bring almost nothing here: memory fell by 0 B in", "")
-		if n := total(w.c); n < 12 || len(got) != 1 || got[0].level != slog.LevelInfo {
+		if n := total(w.c); n < 12 || len(got) != 1 || got[0].level != slog.LevelDebug {
 			w.Errorf("%d cycles, and told %+v", n, got)
 		}
 		if text := w.c.Snapshot().Sources[0].Worth; !strings.HasSuffix(text, "they may take 0.00195 % of the program's processor time") {

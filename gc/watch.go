@@ -133,7 +133,7 @@ func (g *Gauge) step(f func(at time.Duration, r *governor.GaugeReading) (trim bo
 	now := c.Now()
 	trim := f(now, &r)
 	if news := g.publish(now); news != "" {
-		c.log.Say(slog.LevelInfo, false, news)
+		c.log.Say(slog.LevelDebug, false, news)
 	}
 	g.record(r.Level - was)
 	if r.Level < was {

@@ -66,6 +66,7 @@ const (
 	muchGrowth  = 0.5      // of all memory
 	muchMissed  = 1.2      // times the mean bytes without bounds
 	leastMissed = 16 << 20 // bytes beyond that
+	firstTime   = time.Second
 	firstEarned = 2 * time.Second
 	mostEarned  = 64 * time.Second
 	// Share of the processors, added to the program's use. Garbage of an idle program costs
@@ -119,10 +120,12 @@ func (s *ration) growth(r *GaugeReading, alone int64) float64 {
 
 // allows reports whether a cycle may begin. Work is its expected processor time, divided by the
 // number of processors. A cycle may begin if the share pays for its work, or if memory has grown
-// by half.
+// by half. In the first second it must also have grown by 16 MiB, because programs that end soon gain
+// little by less.
 func (s *ration) allows(at time.Duration, r *GaugeReading, work time.Duration, alone int64) bool {
 	share := s.now(at)
-	return share >= fullShare || s.growth(r, alone) >= muchGrowth || share*float64(r.clock(at)-s.clock) >= float64(work)
+	grown := s.growth(r, alone) >= muchGrowth && (at >= firstTime || r.Level-s.kept >= leastMissed)
+	return grown || share >= fullShare || share*float64(r.clock(at)-s.clock) >= float64(work)
 }
 
 // begin notes that a cycle begins.
