@@ -66,7 +66,8 @@ const (
 	muchGrowth  = 0.5      // of all memory
 	muchMissed  = 1.2      // times the mean bytes without bounds
 	leastMissed = 16 << 20 // bytes beyond that
-	firstTime   = time.Second
+
+	firstTime   = time.Second // in which memory must also have grown by leastMissed
 	firstEarned = 2 * time.Second
 	mostEarned  = 64 * time.Second
 	// Share of the processors, added to the program's use. Garbage of an idle program costs

@@ -92,9 +92,10 @@ func (d *starts) see(s *view) {
 
 // judge scores every start for an end of memory at a grain, and takes the start that costs least.
 // The cost is the part of a cycle that the start does not hide, plus the worth of the bytes that
-// it gives up. These are the bytes allocated from the start to the end. What a request that does not
-// fit has left unused is not among them. Of equal starts it takes the latest, and then the one without a guess. No start is
-// more than a headroom before the end, because the previous cycle would have been there.
+// it gives up. These are the bytes allocated from the start to the end, without headroom that was
+// too small for the last request. Of equal starts it takes the latest, and then the one without a
+// guess. No start is more than a headroom before the end, because the previous cycle would have been
+// there.
 func (d *starts) judge(end int64, s *view) {
 	w := 1.
 	for _, real := range s.ends {

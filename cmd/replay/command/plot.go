@@ -39,8 +39,8 @@ has the title.`,
 			}
 			if width != "" {
 				w, err := vg.ParseLength(width)
-				if err != nil || !(w > 0) || strings.Trim(width, "0123456789.") == "" {
-					return fmt.Errorf("--width %s: want a width such as 3.3in, 84mm or 240pt", width)
+				if err != nil || !(w > 0 && w <= 100*vg.Inch) || strings.Trim(width, "0123456789.") == "" {
+					return fmt.Errorf("--width %s: want a width up to 100in, such as 3.3in, 84mm or 240pt", width)
 				}
 				layout.Width = w.Points()
 			}

@@ -34,11 +34,12 @@ func ParseLimit(text string) (Limit, error) {
 	return Limit{Bytes: n}, nil
 }
 
-// ParseCycle reads the length of every cycle, such as 10ms.
+// ParseCycle reads the length of every cycle, such as 10ms. It is at most an hour, so that sums do not
+// overflow.
 func ParseCycle(text string) (sim.Cost, error) {
 	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return sim.Cost{}, fmt.Errorf("cycle %q: want the duration of a collection, such as 10ms", text)
+	if err != nil || d < 0 || d > time.Hour {
+		return sim.Cost{}, fmt.Errorf("cycle %q: want the duration of a collection up to 1h, such as 10ms", text)
 	}
 	return sim.Fixed(d), nil
 }
