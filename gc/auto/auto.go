@@ -29,12 +29,13 @@
 // not part of a process's limit. The price rises for all once the container is nearly full.
 //
 // Cycles have to earn their processor time. While they bring memory back, they take at most 2 % of
-// the time that the program uses. Finalizers that they run, and page faults of memory that was given
-// back, are not part of that. Each further cycle that brings nothing back halves that share. So a
-// program that frees by hand pays next to nothing. If memory outside the Go heap grows by half of all
-// memory, and in the first second also by 16 MiB, and a cycle brings that back, the share is lifted for
-// 2 s, and later for up to 64 s. Only [gc.Caps] and the price of memory bound cycles then. The share is
-// lifted again once memory has stayed a fifth and 16 MiB above its mean in the last such time.
+// the time that the program uses. Finalizers that they run, and page faults of memory that was
+// given back, are not part of that. Each further cycle that brings nothing back halves that share.
+// So a program that frees by hand pays next to nothing. If memory outside the Go heap grows by half
+// of all memory, and in the first second also by 16 MiB, and a cycle brings that back, the share is
+// lifted for 2 s, and later for up to 64 s. Only [gc.Caps] and the price of memory bound cycles
+// then. The share is lifted again once memory has stayed a fifth and 16 MiB above its mean in the
+// last such time.
 //
 // Once memory has stayed for 10 s although cycles ran, one line in the log reports it. The process
 // is judged every second. The judge finds growth that cycles do not bring back, blocked finalizers,

@@ -120,8 +120,8 @@ func (s *ration) growth(r *GaugeReading, alone int64) float64 {
 }
 
 // allows reports whether a cycle may begin. Work is its expected processor time, divided by the
-// number of processors. A cycle may begin if the share pays for its work, or if memory has grown
-// by half. In the first second it must also have grown by 16 MiB, because programs that end soon gain
+// number of processors. A cycle may begin if the share pays for its work, or if memory has grown by
+// half. In the first second it must also have grown by 16 MiB, because programs that end soon gain
 // little by less.
 func (s *ration) allows(at time.Duration, r *GaugeReading, work time.Duration, alone int64) bool {
 	share := s.now(at)

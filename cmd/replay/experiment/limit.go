@@ -34,8 +34,8 @@ func ParseLimit(text string) (Limit, error) {
 	return Limit{Bytes: n}, nil
 }
 
-// ParseCycle reads the length of every cycle, such as 10ms. It is at most an hour, so that sums do not
-// overflow.
+// ParseCycle reads the length of every cycle, such as 10ms. It is at most an hour, so that sums do
+// not overflow.
 func ParseCycle(text string) (sim.Cost, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 || d > time.Hour {
