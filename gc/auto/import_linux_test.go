@@ -134,7 +134,9 @@ func TestStart(t *testing.T) {
 	t.Setenv("EAGERGC_HOST_HARD_MEMORY_LIMIT", "none")
 	var log strings.Builder
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	stop := auto.Start(auto.Options{Limit: 1 << 30, Log: logger})
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(logger)
+	stop := auto.Start(auto.Options{Limit: 1 << 30})
 	first := auto.Collector()
 	for range 20 {
 		first.Collect(policy.TriggerExplicit) // which shares a cycle that the policy has asked for meanwhile

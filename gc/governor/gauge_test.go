@@ -113,6 +113,20 @@ func TestGarbageIsFound(t *testing.T) {
 	}
 }
 
+// TestAYoungProgram: in the first second 12 MiB of garbage are left alone, because many programs end soon. Later, or if there is more of
+// it, a cycle finds it.
+func TestAYoungProgram(t *testing.T) {
+	for _, c := range []struct {
+		age     time.Duration
+		garbage int64
+		most    int
+	}{{0, 12 * mib, 0}, {0, 40 * mib, 20}, {2 * time.Second, 12 * mib, 20}} {
+		l := newLibrary(mib)
+		l.run(c.age, 0, 0)
+		between(t, "cycles of a young program", l.run(200*ms, c.garbage/100, 1), min(1, c.most), c.most)
+	}
+}
+
 // TestALeakIsLeftAlone: cycles that bring nothing are fewer and fewer, and take less than a hundredth of the time.
 func TestALeakIsLeftAlone(t *testing.T) {
 	l := newLibrary(50 * mib)
