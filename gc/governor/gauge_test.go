@@ -127,6 +127,13 @@ func TestAYoungProgram(t *testing.T) {
 	}
 }
 
+// TestLittleGarbage: cycles that free less than a MiB do not count, so there are few where memory is small.
+func TestLittleGarbage(t *testing.T) {
+	l := newLibrary(3 * mib)
+	between(t, "cycles in a minute, for 10 MB/s of garbage", l.run(time.Minute, 20000, 1), 100, 800)
+	between(t, "bytes at the end", l.live, 3*mib, 5*mib)
+}
+
 // TestALeakIsLeftAlone: cycles that bring nothing are fewer and fewer, and take less than a hundredth of the time.
 func TestALeakIsLeftAlone(t *testing.T) {
 	l := newLibrary(50 * mib)
