@@ -33,7 +33,6 @@ type pacer struct {
 	starts        starts
 	guess         [guesses]float64 // bytes
 	followed      float64          // bytes that followed the last time
-	doubtful      int              // starts that only a place with the same last two tokens spoke against
 }
 
 // A lastStart is the position at which the policy's last cycle started.
