@@ -192,9 +192,11 @@ func (g *Gauge) bytes() (level int64) {
 	return min(max(0, g.read()), MaxBytes)
 }
 
-// reading reads the gauge and the other values that its rules need.
+// reading reads the gauge and the other values that its rules need. It reads the gauge last, so that
+// the level is one after all finalizers that are seen to have run.
 func (g *Gauge) reading() governor.GaugeReading {
-	level, p := g.bytes(), g.c.engine.Pending()
+	p := g.c.engine.Pending()
+	level := g.bytes()
 	return governor.GaugeReading{
 		Level: level, Trimmed: freed.Given(), Ran: p.Ran(), Waiting: p.Waiting(), Marked: p.Marked, Swept: p.Swept, Heap: goruntime.Heap(),
 		Processor: g.c.engine.Used() / time.Duration(goruntime.Processors()),
