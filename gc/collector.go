@@ -82,8 +82,8 @@ type walker interface {
 type Caps = governor.Caps
 
 // Config configures a collector. The zero value is usable. Neither Recorder nor the handler of Log
-// may call the collector. A panic of one of them turns it off. If Log is nil, warnings and errors
-// go to [slog.Default].
+// may call the collector. A panic of one of them turns it off. If Log is nil, lines go to
+// [slog.Default], but of contained failures only the first.
 type Config struct {
 	// Policy is the policy, unless $EAGERGC_POLICY overrides it. Nil is HostPolicy, and
 	// DefaultPolicy once memory other than the host's is watched.

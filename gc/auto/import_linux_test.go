@@ -138,6 +138,8 @@ func TestStart(t *testing.T) {
 	slog.SetDefault(logger)
 	stop := auto.Start(auto.Options{Limit: 1 << 30})
 	first := auto.Collector()
+	var late strings.Builder // of a program that sets its log once it knows its flags
+	slog.SetDefault(slog.New(slog.NewTextHandler(&late, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	for range 20 {
 		first.Collect(policy.TriggerExplicit) // which shares a cycle that the policy has asked for meanwhile
 	}
@@ -154,9 +156,12 @@ func TestStart(t *testing.T) {
 		t.Error("it has not ended")
 	}
 	for _, want := range []string{`level=DEBUG msg="eagergc: on" policy=host limit="1.00 GiB" variables="[EAGERGC_HOST_HARD_MEMORY_LIMIT=none`, `msg="eagergc: on" policy=host limit=none`, "trigger=explicit"} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("no %s in the log: %s", want, log.String())
+		if all := log.String() + late.String(); !strings.Contains(all, want) {
+			t.Errorf("no %s in the log: %s", want, all)
 		}
+	}
+	if !strings.Contains(late.String(), "trigger=explicit") {
+		t.Errorf("no cycle in the log that was set late: %s", late.String())
 	}
 	t.Setenv("EAGERGC", "off")
 	if auto.Start(auto.Options{})(); auto.Collector() != nil {

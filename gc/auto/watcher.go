@@ -58,7 +58,7 @@ func start(h host, o Options, l *goLimit) (*watcher, error) {
 	if _, err := h.resident(); err != nil {
 		return nil, err
 	}
-	c, err := gc.New(gc.Config{Policy: policy.MustParse(gc.HostPolicy).New(), Log: o.log()})
+	c, err := gc.New(gc.Config{Policy: policy.MustParse(gc.HostPolicy).New(), Log: o.Log})
 	if err != nil {
 		return nil, err
 	}

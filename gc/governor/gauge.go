@@ -185,14 +185,15 @@ type outcome struct {
 }
 
 const (
-	barrenShare = 0.05    // a cycle that frees this share of a gauge, and a MiB, has brought memory back
+	barrenShare = 0.05    // a cycle that frees this share of a gauge, and leastFreed, has brought memory back
+	leastFreed  = 1 << 20 // bytes
 	leastYield  = 2 << 20 // bytes that suffice, too, if they are half of the growth before the cycle
 )
 
 // brought reports whether the gauge fell because of the cycle. Alone is the number of bytes by
 // which the gauge falls without cycles.
 func (o *outcome) brought(alone int64) bool {
-	return o.freed > alone && (float64(o.freed) >= max(1<<20, barrenShare*float64(o.high)) || o.freed >= leastYield && 2*o.freed >= o.grown)
+	return o.freed > alone && (float64(o.freed) >= max(leastFreed, barrenShare*float64(o.high)) || o.freed >= leastYield && 2*o.freed >= o.grown)
 }
 
 // A due tracks queued finalizers and cleanups. A gauge asks for no cycle until they have run: it

@@ -13,7 +13,8 @@ type Cycle struct {
 	Share   float64     // of the program's processor time that trims may take; 1 = as much as Cap allows
 	Cap     float64     // of the processors that the collector's cycles may take, 0 to 1
 	Waiting func() bool // reports whether finalizers or cleanups are queued
-	// Say writes to the collector's log. A line that is aloud goes to slog.Default if there is no log.
+	// Say writes to the collector's log. If there is none, a line that is aloud, and a debug line, go
+	// to slog.Default.
 	Say func(level slog.Level, aloud bool, text string, attrs ...slog.Attr)
 }
 

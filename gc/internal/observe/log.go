@@ -22,7 +22,7 @@ type Line struct {
 // A Log passes lines to a handler, which it calls under no lock but its own. All methods are safe
 // for concurrent use.
 type Log struct {
-	To      *slog.Logger      // nil = off
+	To      *slog.Logger      // nil = slog.Default for lines that are aloud, and for debug lines
 	Contain func(func(error)) // is deferred, and passes a panic of the handler on
 	Failed  func(err error)   // receives it
 
@@ -30,13 +30,23 @@ type Log struct {
 	off atomic.Bool  // later lines are dropped
 }
 
-// Say logs a line. If there is no log, a line that is aloud goes to slog.Default.
-func (l *Log) Say(level slog.Level, aloud bool, text string, attrs ...slog.Attr) {
+// logger returns the logger of a line, or nil if nobody wants it. It asks for slog.Default at each
+// line, because a program may set that late.
+func (l *Log) logger(level slog.Level, aloud bool) *slog.Logger {
 	to := l.To
-	if to == nil && aloud {
+	if to == nil && (aloud || level == slog.LevelDebug) {
 		to = slog.Default()
 	}
 	if to == nil || l.off.Load() || !to.Enabled(context.Background(), level) {
+		return nil
+	}
+	return to
+}
+
+// Say logs a line.
+func (l *Log) Say(level slog.Level, aloud bool, text string, attrs ...slog.Attr) {
+	to := l.logger(level, aloud)
+	if to == nil {
 		return
 	}
 	l.mu.RLock()
@@ -53,7 +63,7 @@ func (l *Log) Say(level slog.Level, aloud bool, text string, attrs ...slog.Attr)
 
 // Debug logs a debug line. Its attributes are made only if it reaches the handler.
 func (l *Log) Debug(text string, attrs func() []slog.Attr) {
-	if l.To != nil && l.To.Enabled(context.Background(), slog.LevelDebug) {
+	if l.logger(slog.LevelDebug, false) != nil {
 		l.Say(slog.LevelDebug, false, text, attrs()...)
 	}
 }

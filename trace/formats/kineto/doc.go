@@ -6,8 +6,8 @@
 //	[OutOfMemory]            Refuse
 //	cudaStreamSynchronize, cudaDeviceSynchronize, cudaEventSynchronize
 //	                         Sync of length dur (and the same names with hip)
-//	cudaMemcpy and hipMemcpy from a device to the host, and
-//	cudaMemcpyAsync to pageable memory
+//	cudaMemcpy, hipMemcpy and hipMemcpyWithStream from a device to the host, and
+//	other copies from there to pageable memory
 //	                         Sync of length dur
 //	cat user_annotation      Mark of length dur
 //	Total Reserved changes   Reserve or Release of the difference
