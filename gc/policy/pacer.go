@@ -21,6 +21,7 @@ type pacer struct {
 	asleep int64         // Decide skips allocations until this many bytes are live
 	freed  int64         // bytes that all cycles have freed
 	held   time.Duration // sum of the exposed pauses
+	lost   float64       // that, and the time lost beside cycles, in ns
 	now    moment        // position of the program at the last point
 	slow   float64       // slowdown beside a cycle, as told there
 	last   lastStart     // start of the policy's last cycle
@@ -39,6 +40,9 @@ type pacer struct {
 type lastStart struct {
 	total, room, end int64 // total; room, 0 once the cycle has ended; total at which headroom ended
 	keys             keys
+	lost             float64 // pacer.lost
+	guess            int     // that it followed
+	hides            float64 // part of the cycle that this was to hide; 0 if it followed none
 }
 
 const (
@@ -77,7 +81,7 @@ func (p *pacer) Decide(at Point) Decision {
 	grain := int64(1) << bits.Len64(uint64(budget>>10))
 	p.asleep = min(min(at.Sample.Live, math.MaxInt64-grain)+grain, min(budget, math.MaxInt64-1)+1)
 	p.learn(&at, budget, grain)
-	d := Decision{Wake: p.asleep}
+	d, hides := Decision{Wake: p.asleep}, 0.
 	switch {
 	case at.Running:
 		d.Reason = "cycle under way"
@@ -87,9 +91,11 @@ func (p *pacer) Decide(at Point) Decision {
 		d.Action, d.Reason = Overlap, "headroom used up"
 	default:
 		d.Action, d.Reason = p.choose(&at, budget)
+		hides = p.starts.hides()
 	}
 	if d.Action != Skip {
-		p.last = lastStart{p.now.total, max(0, budget-granted(&at)), p.freed + budget, p.forecast.here}
+		p.starts.settle(p.last.guess, p.last.hides, 1-(p.lost-p.last.lost)/float64(max(1, at.Cost)))
+		p.last = lastStart{p.now.total, max(0, budget-granted(&at)), p.freed + budget, p.forecast.here, p.lost, p.starts.guess, hides}
 	}
 	return d
 }
@@ -153,8 +159,9 @@ func (p *pacer) Observe(c Cycle) {
 	if c.Trigger == TriggerNatural {
 		return
 	}
-	lost := float64(c.Duration-c.Exposed) * p.slow / (1 + p.slow) // beside the cycle
-	p.worth.learn(float64(c.Exposed)+lost+p.Share*float64(c.Duration), float64(c.Freed), float64(p.last.room))
+	lost := float64(c.Exposed) + float64(c.Duration-c.Exposed)*p.slow/(1+p.slow)
+	p.lost += lost
+	p.worth.learn(lost+p.Share*float64(c.Duration), float64(c.Freed), float64(p.last.room))
 	if c.Trigger != TriggerRefusal {
 		p.length.learn(c.Duration)
 	}

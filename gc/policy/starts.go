@@ -20,6 +20,10 @@ type starts struct {
 	hidden, early [guesses][margins]float64
 	sum           float64 // of the weights in these sums
 
+	// Foreseen is the part of a cycle that each guess was to hide, where it was followed. Hid is what
+	// it did hide. Decaying sums over starts.
+	foreseen, hid [guesses]float64
+
 	guess, margin int     // the start that costs least
 	cost          float64 // average cost of a cycle with that start, in ns
 }
@@ -31,6 +35,8 @@ const (
 	keepScore    = 1 - 1./2048 // decay per grain: the last 32 budgets count most
 	endWeight    = 32          // weight, in grains, of a place where headroom ends, or did at the last start
 	paceOver     = 4           // grains over which the pace is measured
+	keepHid      = 0.98        // decay per start: the last 50 count
+	trustAtFirst = 2           // cycles that each guess counts as having hidden
 	lastGrain    = math.MaxInt64 - 1
 )
 
@@ -90,6 +96,28 @@ func (d *starts) see(s *view) {
 	}
 }
 
+// settle notes which part of a cycle a guess was to hide, and which part it hid. The part is 0 if the
+// last start followed no guess.
+func (d *starts) settle(guess int, foreseen, hid float64) {
+	for k := range d.hid {
+		d.foreseen[k] *= keepHid
+		d.hid[k] *= keepHid
+	}
+	if foreseen > 0 {
+		d.foreseen[guess] += foreseen
+		d.hid[guess] += hid
+	}
+}
+
+// fails reports whether a guess has hidden less than half of what it was to hide. Such a guess
+// counts as hiding nothing. In time that is forgotten, and the guess is tried again.
+func (d *starts) fails(guess int) bool {
+	return d.hid[guess]+trustAtFirst < (d.foreseen[guess]+trustAtFirst)/2
+}
+
+// hides returns the part of a cycle that the start which costs least has hidden on average.
+func (d *starts) hides() float64 { return d.hidden[d.guess][d.margin] / max(1, d.sum) }
+
 // judge scores every start for an end of memory at a grain, and takes the start that costs least.
 // The cost is the part of a cycle that the start does not hide, plus the worth of the bytes that
 // it gives up. These are the bytes allocated from the start to the end, without headroom that was
@@ -108,6 +136,10 @@ func (d *starts) judge(end int64, s *view) {
 	first := d.rings[noGuess].at(end - min(max(1, s.headroom/d.grain), budgetGrains))
 	least, share, most := math.Inf(1), 1/max(1, s.g), 1/(1+s.slow)
 	for k := len(s.guess) - 1; k >= 0; k-- {
+		trust := 1.
+		if d.fails(k) {
+			trust = 0
+		}
 		for m := margins - 1; m >= 0; m-- {
 			hidden, early := 0., 0. // for a cycle that would not have started
 			if start := end - int64(1)<<m>>1; start < d.rings[k].next {
@@ -120,7 +152,7 @@ func (d *starts) judge(end int64, s *view) {
 			}
 			d.hidden[k][m] = keep*d.hidden[k][m] + w*hidden
 			d.early[k][m] = keep*d.early[k][m] + w*early
-			if cost := s.worth*d.early[k][m] - s.g*d.hidden[k][m]; cost <= least {
+			if cost := s.worth*d.early[k][m] - s.g*trust*d.hidden[k][m]; cost <= least {
 				least, d.guess, d.margin = cost, k, m
 			}
 		}

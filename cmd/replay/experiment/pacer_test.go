@@ -146,6 +146,18 @@ func TestPacer(t *testing.T) {
 	d.check(t)
 }
 
+// Where many requests look alike, forecasts of what follows fail. Then pacer still loses no more than a collection at each refusal.
+func TestPacerGivesUpForecastsThatFail(t *testing.T) {
+	for seed := range uint64(4) {
+		d := fight(t, []*sim.Workload{compiled(t, alike.synthesize(0, seed))})
+		d.cells(func(c []*experiment.Outcome) {
+			if c[ours].Objective() > c[lazy].Objective() {
+				t.Errorf("%s %.2fx %v: %v, never %v", c[ours].Trace, c[ours].LimitFactor, c[ours].Cycle, c[ours].Objective(), c[lazy].Objective())
+			}
+		})
+	}
+}
+
 // A scorer counts refusals that came as a surprise: the policy had no cycle under way and asked for none.
 type scorer struct {
 	policy.Policy

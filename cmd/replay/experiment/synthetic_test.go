@@ -58,6 +58,10 @@ var shapes = []kind{
 	}},
 }
 
+var alike = kind{"alike", func(s *script) {
+	s.alike(s.count(100, 200), s.count(30, 60), s.bytes(mib, 4*mib), s.time(100*us, ms))
+}}
+
 // training is a network of layers. Activations live from the forward pass to the backward pass. Steps
 // differ in size by up to spread.
 func (s *script) training(steps, layers int, unit int64, op, wait time.Duration, spread float64) {
@@ -105,6 +109,23 @@ func (s *script) server(requests int, gap, service time.Duration, bytes float64)
 		if s.IntN(4) == 0 {
 			s.sync(service / 8)
 		}
+	}
+}
+
+// alike reads a large table in each pass, and works on its rows one by one. To a policy one row is like another.
+func (s *script) alike(passes, rows int, unit int64, op time.Duration) {
+	s.alloc(32 * unit)
+	for range passes {
+		table := s.alloc(128 * unit)
+		s.work(4 * op)
+		for range rows {
+			row := s.alloc(unit)
+			s.work(op)
+			s.drop(row)
+		}
+		s.drop(table)
+		s.work(4 * op)
+		s.sync(op)
 	}
 }
 
