@@ -9,7 +9,8 @@ import (
 	"golang.org/x/tools/go/cfg"
 )
 
-// check reports the first C call of f that gets memory of v while nothing keeps v alive.
+// check reports the first C call of f that gets memory of v while nothing keeps v alive. Without an
+// object, which is f's, v is a local variable.
 func (p *pkg) check(f *ast.FuncDecl, object, v types.Object, o *owner) {
 	m := &memory{pkg: p, v: v, owner: o, locals: make(map[types.Object]bool)}
 	m.learn(f.Body)
@@ -41,7 +42,10 @@ func (p *pkg) check(f *ast.FuncDecl, object, v types.Object, o *owner) {
 					flow = cfg.New(f.Body, func(*ast.CallExpr) bool { return true })
 				}
 				if !m.keptBefore(f.Body, n.Pos()) && !m.usedAfter(flow, n) {
-					if done = true; !object.Exported() && p.callersKeep(f, object, v) {
+					if object == nil && !p.isNew(f, n.Pos(), v) {
+						return true
+					}
+					if done = true; object != nil && !object.Exported() && p.callersKeep(f, object, v) {
 						return false
 					}
 					p.Reportf(n.Pos(), "C.%s gets memory of %s, whose finalizer may run during the call: put runtime.KeepAlive(%s) after it", name, v.Name(), v.Name())

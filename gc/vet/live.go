@@ -23,7 +23,7 @@ func (m *memory) keptBefore(body ast.Node, call token.Pos) (kept bool) {
 			if l, ok := m.locks(n, m.v); ok && slices.ContainsFunc(m.owner.locks, l.same) {
 				kept = true
 			}
-			if isFunc(m.called(n), "runtime", "SetFinalizer") && m.is(n.Args[0], m.v) {
+			if object, _ := m.owned(n); object == nil && isFunc(m.called(n), "runtime", "SetFinalizer") && m.is(n.Args[0], m.v) {
 				kept = true
 			}
 		}
@@ -54,7 +54,15 @@ func (m *memory) usedAfter(flow *cfg.CFG, call *ast.CallExpr) bool {
 			return false
 		}
 		seen[b] = true
-		return slices.ContainsFunc(b.Nodes, func(n ast.Node) bool { return m.uses(n, m.v) }) || slices.ContainsFunc(b.Succs, from)
+		for _, n := range b.Nodes {
+			if m.uses(n, m.v) {
+				return true
+			}
+			if n.Pos() <= m.v.Pos() && m.v.Pos() < n.End() {
+				return false // the next round of a loop declares v anew
+			}
+		}
+		return slices.ContainsFunc(b.Succs, from)
 	}
 	var block *cfg.Block // with the smallest node that contains the call, because the head of a loop contains its body
 	at := 0

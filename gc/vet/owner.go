@@ -26,8 +26,8 @@ func (l lock) same(k lock) bool {
 	return l.of != nil && l.of == k.of || l.of == nil && k.of == nil && l.path == k.path
 }
 
-// owners returns the types of the package that get a finalizer, a cleanup or Own.
-func (p *pkg) owners() map[*types.TypeName]*owner {
+// findOwners returns the types of the package that get a finalizer, a cleanup or Own.
+func (p *pkg) findOwners() map[*types.TypeName]*owner {
 	all := make(map[*types.TypeName]*owner)
 	for _, f := range p.funcs {
 		ast.Inspect(f, func(n ast.Node) bool {

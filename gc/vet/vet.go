@@ -18,10 +18,13 @@
 //   - The function holds a lock that the finalizer takes, too.
 //   - The function has removed the finalizer before.
 //
-// It looks at receivers and parameters only. So it does not see an object in a local variable, in a
-// field of another object or in a variable of a closure. Nor does it see C memory that reaches C
-// through another Go function, or objects without a finalizer that share memory with one that has a
-// finalizer.
+// It looks at receivers, parameters and local variables. A local variable may hold only new objects,
+// from a literal or from a function of the package that makes them. It is not reported if earlier
+// code stores it, or passes it to another function, because something else may keep it alive.
+//
+// The analyzer does not see an object in a field of another object or in a variable of a closure.
+// Nor does it see C memory that reaches C through another Go function, or objects without a
+// finalizer that share memory with one that has a finalizer.
 package vet
 
 import (
@@ -42,7 +45,7 @@ var Analyzer = &analysis.Analyzer{
 }
 
 func run(pass *analysis.Pass) (any, error) {
-	p := &pkg{Pass: pass, funcs: make(map[types.Object]*ast.FuncDecl)}
+	p := &pkg{Pass: pass, funcs: make(map[types.Object]*ast.FuncDecl), makers: make(map[types.Object]bool)}
 	for _, file := range pass.Files {
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
@@ -51,8 +54,7 @@ func run(pass *analysis.Pass) (any, error) {
 			}
 		}
 	}
-	owners := p.owners()
-	if len(owners) == 0 {
+	if p.owners = p.findOwners(); len(p.owners) == 0 {
 		return nil, nil
 	}
 	for _, f := range p.order {
@@ -63,11 +65,18 @@ func run(pass *analysis.Pass) (any, error) {
 				if v == nil {
 					continue
 				}
-				if o := owners[pointed(v.Type())]; o != nil && !o.isOnlyFinalizer(object) {
+				if o := p.owners[pointed(v.Type())]; o != nil && !o.isOnlyFinalizer(object) {
 					p.check(f, object, v, o)
 				}
 			}
 		}
+		ast.Inspect(f.Body, func(n ast.Node) bool {
+			id, _ := n.(*ast.Ident)
+			if v := pass.TypesInfo.Defs[id]; v != nil && p.owners[pointed(v.Type())] != nil {
+				p.check(f, nil, v, p.owners[pointed(v.Type())])
+			}
+			return true
+		})
 	}
 	return nil, nil
 }
@@ -75,8 +84,10 @@ func run(pass *analysis.Pass) (any, error) {
 // A pkg is a package with its functions.
 type pkg struct {
 	*analysis.Pass
-	funcs map[types.Object]*ast.FuncDecl
-	order []*ast.FuncDecl // as they are in the files
+	funcs  map[types.Object]*ast.FuncDecl
+	order  []*ast.FuncDecl // as they are in the files
+	owners map[*types.TypeName]*owner
+	makers map[types.Object]bool // what makes has found
 }
 
 // params returns the receiver and the parameters.
