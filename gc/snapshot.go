@@ -31,6 +31,7 @@ type Snapshot struct {
 	Policy    string        // text form
 	Process   Finding       // verdict of package gc/auto on the process; zero where that does not run
 	Running   bool          // a cycle of the collector is under way
+	Closed    bool          // Collector.Close has been called
 	Err       error         // see Collector.Err
 	Caps      Caps          // with their defaults filled in
 	Stats     Stats
@@ -70,7 +71,7 @@ func (c *Collector) Snapshot() Snapshot {
 	s.Survivors = c.samples.Survivors(c.settled.Load())
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.Policy, s.Err, s.Caps = c.governor.Policy().String(), c.observed.err, c.governor.Caps()
+	s.Policy, s.Err, s.Closed, s.Caps = c.governor.Policy().String(), c.observed.err, c.life.closed, c.governor.Caps()
 	s.Cycles, s.Decisions = latest(c.observed.journal.cycles), latest(c.observed.journal.decisions)
 	s.Reasons = maps.Clone(c.observed.journal.reasons)
 	s.Step, s.Work = observe.Step, c.observed.work.List(s.Now)

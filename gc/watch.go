@@ -166,7 +166,7 @@ func sayWorth(w governor.Worth) string {
 	case w.Share < governor.LeastShare:
 		found = "cycles bring almost nothing here"
 	case w.Share > governor.LeastShare:
-		found = "memory had grown much, and cycles brought it back"
+		found = "memory had grown much, and cycles found dead objects"
 	}
 	return fmt.Sprintf("%s: memory fell by %v in %d cycles; they may take %.3g %% of the program's processor time", found, pressure.Bytes(w.Freed), w.Cycles, 100*w.Share)
 }

@@ -8,18 +8,27 @@ import (
 
 // statm stays open: opening it takes longer than reading it.
 var statm struct {
-	once sync.Once
+	sync.Mutex
 	file *os.File
-	err  error
+}
+
+func openStatm() (*os.File, error) {
+	statm.Lock()
+	defer statm.Unlock()
+	var err error
+	if statm.file == nil { // a process without a free descriptor may have one later
+		statm.file, err = os.Open("/proc/self/statm")
+	}
+	return statm.file, err
 }
 
 func readResident() (Resident, error) {
-	statm.once.Do(func() { statm.file, statm.err = os.Open("/proc/self/statm") })
-	if statm.err != nil {
-		return Resident{}, fmt.Errorf("pressure: resident memory: %w", statm.err)
+	file, err := openStatm()
+	if err != nil {
+		return Resident{}, fmt.Errorf("pressure: resident memory: %w", err)
 	}
 	var line [128]byte
-	n, err := statm.file.ReadAt(line[:], 0)
+	n, err := file.ReadAt(line[:], 0)
 	if n == 0 {
 		return Resident{}, fmt.Errorf("pressure: resident memory: %w", err)
 	}

@@ -32,8 +32,8 @@
 // the time that the program uses. Finalizers that they run, and page faults of memory that was
 // given back, are not part of that. Each further cycle that brings nothing back halves that share.
 // So a program that frees by hand pays next to nothing. If memory outside the Go heap grows by half
-// of all memory, and in the first second also by 16 MiB, and a cycle brings that back, the share is
-// lifted for 2 s, and later for up to 64 s. Only [gc.Caps] and the price of memory bound cycles
+// of all memory, and in the first second also by 16 MiB, and a cycle brings that back or runs
+// finalizers or cleanups, the share is lifted for 2 s, and later for up to 64 s. Only [gc.Caps] and the price of memory bound cycles
 // then. The share is lifted again once memory has stayed a fifth and 16 MiB above its mean in the
 // last such time.
 //
@@ -59,14 +59,18 @@ package auto
 
 import (
 	"cmp"
+	"errors"
 	"log/slog"
 	"os"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
 	_ "github.com/eagergc/eagergc/gc/auto/trim"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -88,38 +92,42 @@ func (o Options) log() *slog.Logger { return cmp.Or(o.Log, slog.Default()) }
 // A keeper is the part that runs: a watcher, or the cycles of a stress test.
 type keeper interface{ stop() }
 
+// Nothing is logged while running is locked, because a handler of log lines may call Collector. But
+// a watcher logs while it starts or ends. Collector then finds it in watching.
 var running struct {
 	sync.Mutex
 	keeper  keeper
 	goLimit *goLimit
-	due     bool // the start that the import brings is pending; Start and Stop cancel it
+	options *Options // of the last start; nil after Stop
+	due     bool     // that start is pending
 }
 
-// startAfter delays the start, which takes 0.5 to 1 ms, so that a program that ends at once does
-// not pay for it.
-const startAfter = 20 * time.Millisecond
+var watching atomic.Pointer[watcher]
+
+const (
+	// startAfter delays the start, which takes 0.5 to 1 ms, so that a program that ends at once does
+	// not pay for it.
+	startAfter = 20 * time.Millisecond
+	// againAfter is the time until the next try, where the first one lacked a free descriptor.
+	againAfter = time.Second
+)
 
 func init() {
 	running.Lock()
 	defer running.Unlock()
-	if mode() == "on" {
+	running.options, running.due = new(Options), true
+	delay := startAfter
+	switch mode() {
+	case "on":
 		running.goLimit = takeGoLimit(debug.SetMemoryLimit)
+	case "stress":
+		delay = 0 // a test may be short
 	}
-	running.due = true
-	time.AfterFunc(startAfter, startDue)
+	time.AfterFunc(delay, startDue)
 }
 
 // mode returns the value of EAGERGC.
 func mode() string { return pressure.EnvChoice("EAGERGC", "on", "off", "stress") }
-
-// startDue starts the package after an import, unless Start or Stop has been called.
-func startDue() {
-	running.Lock()
-	defer running.Unlock()
-	if running.due {
-		begin(Options{})
-	}
-}
 
 // Start does what the import does, with options, and in its place. The function that it returns
 // ends this, and restores the settings that it has changed. Nothing runs after that. A program
@@ -127,51 +135,87 @@ func startDue() {
 // with EAGERGC=stress cycles run as often as possible.
 func Start(o Options) (stop func()) {
 	running.Lock()
-	defer running.Unlock()
 	end()
-	k := begin(o)
+	running.options, running.due = &o, true
+	running.Unlock()
+	startDue()
 	return func() { // more than once is harmless
 		running.Lock()
 		defer running.Unlock()
-		if running.keeper == k {
+		if running.options == &o {
 			end()
 		}
 	}
 }
 
-// begin starts the keeper that the environment selects. The caller holds the lock.
-func begin(o Options) keeper {
-	running.due = false
+// startDue starts what is pending, and then logs what is wrong with the environment.
+func startDue() {
+	running.Lock()
+	o, due := running.options, running.due
+	running.Unlock()
+	if !due {
+		return
+	}
+	c, err := gc.New(gc.Config{Policy: policy.MustParse(gc.HostPolicy).New(), Log: o.Log}) // may log
+	running.Lock()
+	begins := running.options == o && running.due // nobody else was faster
+	if begins && err == nil {
+		err = begin(o, c)
+	}
+	running.Unlock()
+	if !begins {
+		c.Close()
+		return
+	}
 	for _, name := range pressure.UnknownVariables(os.Environ()) {
 		o.log().Warn("eagergc: no variable of eagergc has this name, so it has no effect", slog.String("name", name))
 	}
-	switch mode() {
-	case "off":
+	if mode() == "stress" {
+		o.log().Warn("eagergc: stress: cycles run as often as they can, which is for tests alone")
+	}
+	if err != nil {
+		o.log().Debug("eagergc: off", slog.Any("error", err))
+	}
+}
+
+// begin starts the keeper that the environment selects. A watcher has c for its collector. The
+// caller holds the lock.
+func begin(o *Options, c *gc.Collector) error {
+	running.due = false
+	if m := mode(); m != "on" {
+		c.Close()
+		if m == "stress" {
+			running.keeper = startStress()
+		}
 		return nil
-	case "stress":
-		running.keeper = startStress(o.log())
-		return running.keeper
 	}
 	if running.goLimit == nil {
 		running.goLimit = takeGoLimit(debug.SetMemoryLimit)
 	}
-	w, err := start(system{o.Limit}, o, running.goLimit)
+	w, err := newWatcher(system{o.Limit}, *o, c, running.goLimit)
 	if err != nil {
-		o.log().Debug("eagergc: off", slog.Any("error", err))
+		c.Close()
 		end()
-		return nil
+		if errors.Is(err, syscall.EMFILE) {
+			running.options, running.due = o, true
+			time.AfterFunc(againAfter, startDue)
+		}
+		return err
 	}
 	running.keeper = w
+	watching.Store(w)
+	w.review(time.Now())
 	go w.run()
-	return w
+	return nil
 }
 
 // end stops the keeper and cancels a pending start. The caller holds the lock.
 func end() {
-	running.due = false
+	running.options, running.due = nil, false
 	if running.keeper != nil {
 		running.keeper.stop()
 		running.keeper = nil
+		watching.Store(nil)
 	}
 	if running.goLimit != nil {
 		running.goLimit.giveBack()
@@ -187,19 +231,14 @@ func Stop() {
 	end()
 }
 
-func current() *watcher {
-	startDue()
-	running.Lock()
-	defer running.Unlock()
-	w, _ := running.keeper.(*watcher)
-	return w
-}
-
 // Collector returns the collector of the process's memory, for its page, metrics and statistics. It
 // returns nil if the package watches nothing: with EAGERGC=off or EAGERGC=stress, after [Stop], and
 // on other systems than Linux.
 func Collector() *gc.Collector {
-	if w := current(); w != nil {
+	if watching.Load() == nil {
+		startDue()
+	}
+	if w := watching.Load(); w != nil {
 		return w.collector
 	}
 	return nil

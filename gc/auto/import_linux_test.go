@@ -1,6 +1,7 @@
 package auto_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -51,6 +52,28 @@ var children = map[string]func(){
 		auto.Stop()
 		fmt.Println("limit", goLimit())
 	},
+	"asks": func() { // at each line of its log
+		slog.SetDefault(slog.New(asking{slog.NewTextHandler(os.Stderr, nil)}))
+		auto.Collector()
+		auto.Stop()
+		fmt.Println("ended")
+	},
+	"starves": func() { // of descriptors, at its start
+		var files []*os.File
+		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 32, Max: 32})
+		for {
+			f, err := os.Open(os.Args[0])
+			if err != nil {
+				break
+			}
+			files = append(files, f)
+		}
+		fmt.Println("collector", auto.Collector() != nil)
+		for _, f := range files {
+			_ = f.Close()
+		}
+		fmt.Println("collector", auto.Collector() != nil)
+	},
 	"stops": func() {
 		auto.Stop()
 		fmt.Println("limit", goLimit())
@@ -64,6 +87,14 @@ var children = map[string]func(){
 		auto.Stop()
 		fmt.Println("limit", goLimit())
 	},
+}
+
+// An asking handler asks for the collector at each line.
+type asking struct{ slog.Handler }
+
+func (h asking) Handle(ctx context.Context, r slog.Record) error {
+	auto.Collector()
+	return h.Handler.Handle(ctx, r)
 }
 
 func cycles() uint32 {
@@ -111,6 +142,22 @@ func TestTheEnvironment(t *testing.T) {
 				t.Errorf("%d warnings: %s", said, out)
 			}
 		})
+	}
+}
+
+// A handler of log lines may ask for the collector, whatever it is told about.
+func TestAHandlerMayAskForTheCollector(t *testing.T) {
+	for _, env := range []string{"EAGERGC_TYPO=1", "EAGERGC_POLICY=x", "EAGERGC_HOST_HARD_MEMORY_LIMIT=x", "EAGERGC=stress"} {
+		if out := run(t, "asks", env); !strings.Contains(out, "level=WARN") || !strings.HasSuffix(out, "ended\n") {
+			t.Errorf("%s: %s", env, out)
+		}
+	}
+}
+
+// A process without a free descriptor at its start is watched once it has one.
+func TestStartsOnceThereIsADescriptor(t *testing.T) {
+	if out := run(t, "starves"); out != "collector false\ncollector true\n" {
+		t.Error(out)
 	}
 }
 

@@ -145,7 +145,7 @@ func TestUnknownNeighboursHoldNothing(t *testing.T) {
 	if process := limit(); said != 650 || container != 950 || process != 950 {
 		t.Errorf("with neighbours of 300 MiB the limit is %d MiB, %d where the container does not say, %d where the process does not", said, container, process)
 	}
-	if _, err := start(p.stage, Options{}, takeGoLimit(p.setGoLimit)); !errors.Is(err, p.broken) {
+	if _, err := newWatcher(p.stage, Options{}, p.collector, takeGoLimit(p.setGoLimit)); !errors.Is(err, p.broken) {
 		t.Error("another one has started:", err)
 	}
 }

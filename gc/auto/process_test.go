@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -73,10 +74,15 @@ func newProcess(t *testing.T, s *stage, o Options) *process {
 	p := &process{stage: s, now: time.Now(), log: new(lines)}
 	s.goLimit = math.MaxInt64
 	o.Log = slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w, err := start(s, o, takeGoLimit(s.setGoLimit))
+	c, err := gc.New(gc.Config{Policy: policy.MustParse(gc.HostPolicy).New(), Log: o.Log})
 	if err != nil {
 		t.Fatal(err)
 	}
+	w, err := newWatcher(s, o, c, takeGoLimit(s.setGoLimit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.review(time.Now())
 	t.Cleanup(w.end)
 	p.collector, p.gauge = w.collector, w.gauge
 	p.step = func() time.Duration { return w.step(p.now) }

@@ -1,7 +1,6 @@
 package auto
 
 import (
-	"log/slog"
 	"runtime"
 	"sync"
 )
@@ -13,8 +12,7 @@ type stress struct {
 	ends sync.WaitGroup
 }
 
-func startStress(log *slog.Logger) *stress {
-	log.Warn("eagergc: stress: cycles run as often as they can, which is for tests alone")
+func startStress() *stress {
 	s := &stress{done: make(chan struct{})}
 	s.ends.Add(1)
 	go s.run()

@@ -12,7 +12,6 @@ import (
 
 	"github.com/eagergc/eagergc/gc"
 	"github.com/eagergc/eagergc/gc/internal/verdict"
-	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
 
@@ -54,12 +53,9 @@ const (
 // not show: kernel memory, page tables, and growth until the next look.
 const reserve = 0.05
 
-func start(h host, o Options, l *goLimit) (*watcher, error) {
+// newWatcher returns a watcher whose collector is c, before its first review.
+func newWatcher(h host, o Options, c *gc.Collector, l *goLimit) (*watcher, error) {
 	if _, err := h.resident(); err != nil {
-		return nil, err
-	}
-	c, err := gc.New(gc.Config{Policy: policy.MustParse(gc.HostPolicy).New(), Log: o.Log})
-	if err != nil {
 		return nil, err
 	}
 	w := &watcher{host: h, options: o, collector: c, goLimit: l, judge: newJudge(), done: make(chan struct{}), ended: make(chan struct{})}
@@ -72,7 +68,6 @@ func start(h host, o Options, l *goLimit) (*watcher, error) {
 		return nil
 	})
 	w.gauge = gc.Watch(c, w.read)
-	w.review(time.Now())
 	return w, nil
 }
 

@@ -24,7 +24,7 @@ import (
 //   - "reachable growth": the reachable part of the Go heap grows;
 //   - "growth outside Go": memory outside the Go heap grows, and cycles do not free it;
 //   - "allocator retention": an allocator keeps much free memory;
-//   - "finalizers blocked": finalizers or cleanups that are due do not run;
+//   - "finalizers blocked": finalizers, cleanups or releases that are due do not return;
 //   - "over the limit", "near the limit": of the process, as package gc/auto knows it;
 //   - "nothing wrong".
 type Diagnosis struct {
@@ -56,8 +56,8 @@ func Diagnose(ctx context.Context, c *gc.Collector, window time.Duration) Diagno
 }
 
 // collectAll runs a cycle of c and one of Go's, twice. The second round frees objects that finalizers
-// made unreachable in the first. It waits for finalizers and cleanups, at most drainBound, and reports
-// whether all have run.
+// made unreachable in the first. It waits for finalizers, cleanups and releases, at most drainBound,
+// and reports whether all have run.
 func collectAll(c *gc.Collector) bool {
 	const drainBound = 2 * time.Second
 	engine := goruntime.New()
@@ -66,7 +66,7 @@ func collectAll(c *gc.Collector) bool {
 			c.Collect(policy.TriggerExplicit)
 		}
 		runtime.GC() // returns after the sweep, which queues finalizers and cleanups
-		for end := time.Now().Add(drainBound); engine.Pending().Waiting(); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(drainBound); engine.Pending().Waiting() || c != nil && c.Stats().Pending > 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				return false
 			}
@@ -137,7 +137,7 @@ type examination struct {
 	before  footprint
 	after   footprint // after two cycles
 	later   footprint // at the end of the window, after two more cycles
-	blocked bool      // finalizers or cleanups did not finish
+	blocked bool      // finalizers, cleanups or releases did not finish
 	stacks  stacks    // when after was read
 }
 
@@ -178,7 +178,7 @@ func (x *examination) find(process gc.Finding) gc.Finding {
 	case process.Verdict:
 		f.Reason = process.Reason + " "
 	case verdict.Blocked:
-		f.Reason = "Finalizers or cleanups that are due do not finish: one of them blocks. "
+		f.Reason = "Finalizers, cleanups or releases that are due do not finish: one of them blocks. "
 	}
 	kept := "an unknown part (import gc/with/malloc to know it)"
 	if x.after.cKept >= 0 {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/internal/registry"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
 )
@@ -26,7 +27,7 @@ var write = flag.String("write", "", "a directory for the outputs that TestPage,
 // with -write and two directories, and compare what they have written.
 var digests = map[string]string{
 	"busy.html": "804ab95d4f3b", "busy.json": "b1e7482eca4d", "failed.html": "4e6e130554b3", "failed.json": "49d1c36e864c",
-	"painted.txt": "ae5305fceb8b", "verdicts.txt": "e3dc147bfd01", "diagnosis.txt": "6542cca53a5f", "blocked.txt": "6611332f49d9",
+	"painted.txt": "ae5305fceb8b", "verdicts.txt": "2d0783ae6431", "diagnosis.txt": "6542cca53a5f", "blocked.txt": "60a88bc7e8ca",
 }
 
 // golden compares the digest of an output.
@@ -158,6 +159,8 @@ func TestTheVerdictOfASnapshot(t *testing.T) {
 		{"nothing wrong", gc.Snapshot{}},
 		{"nothing wrong", gc.Snapshot{Now: early, Step: 1, Work: []gc.Work{{Cycles: [4]uint64{1}, Processor: 80 * time.Millisecond}}}},
 		{"panic contained", gc.Snapshot{Policy: "never", Err: errors.New("x"), Stats: gc.Stats{OverLimit: true}}},
+		{"finalizers blocked", gc.Snapshot{Err: registry.Blocked("gc: 16 releases do not return")}},
+		{"collector closed", gc.Snapshot{Closed: true, Err: errors.New("x")}},
 		{"over the limit", gc.Snapshot{Stats: gc.Stats{OverLimit: true}, Sources: full}},
 		{"refusals", gc.Snapshot{Work: cycles(1, 1, 1234)}},
 		{"nothing wrong", gc.Snapshot{Work: cycles(1, 2, 0)}},

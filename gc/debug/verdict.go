@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eagergc/eagergc/gc"
+	"github.com/eagergc/eagergc/gc/internal/registry"
 	"github.com/eagergc/eagergc/gc/internal/verdict"
 	"github.com/eagergc/eagergc/gc/policy"
 	"github.com/eagergc/eagergc/pressure"
@@ -46,7 +47,13 @@ func judge(s *gc.Snapshot) gc.Finding {
 		return gc.Finding{Level: level, Verdict: verdict, Reason: reason, Next: next, See: see}
 	}
 	top := mostPressed(s)
+	blocked, isBlocked := s.Err.(registry.Blocked)
 	switch refused := done.Cycles[policy.TriggerRefusal]; {
+	case s.Closed:
+		return find(verdict.Watch, "collector closed", "This collector is closed, so nothing here changes any more.",
+			"After auto.Start or auto.Stop, pass the new auto.Collector() to debug.Handler.", "")
+	case isBlocked:
+		return find(verdict.Bad, verdict.Blocked, "Finalizers, cleanups or releases do not return. "+string(blocked)+".", verdict.Next[verdict.Blocked], verdict.Guide+"is-it-the-gc")
 	case s.Err != nil:
 		return find(verdict.Bad, "panic contained", "Something has panicked and was contained; the error is below. The policy in use is "+s.Policy+".",
 			"Mend what panicked: the program goes on without it.", verdict.Guide+"seeing-what-it-does")

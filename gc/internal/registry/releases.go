@@ -102,8 +102,13 @@ const (
 
 var (
 	errGoexit     = errors.New("it called runtime.Goexit, as testing.T.FailNow does")
-	errFinalizers = errors.New("gc: finalizers or cleanups that are due do not finish: one of them blocks, and what cycles find dead waits for it")
+	errFinalizers = Blocked("gc: finalizers or cleanups that are due do not finish: one of them blocks, and what cycles find dead waits for it")
 )
+
+// A Blocked error says that finalizers, cleanups or releases do not return.
+type Blocked string
+
+func (b Blocked) Error() string { return string(b) }
 
 // NewReleases returns the releases of host.
 func NewReleases(host Host) *Releases {
@@ -278,7 +283,7 @@ func (r *Releases) poll() (failures []error) {
 		r.shift++
 		r.hire()
 		if r.stuck >= manyStuck && !r.blocked {
-			failures = append(failures, fmt.Errorf("gc: %d releases do not return, and each keeps a goroutine: what they would give back stays live, and others are released late", r.stuck))
+			failures = append(failures, Blocked(fmt.Sprintf("gc: %d releases do not return, and each keeps a goroutine: what they would give back stays live, and others are released late", r.stuck)))
 		}
 		r.blocked = r.stuck >= manyStuck
 	}

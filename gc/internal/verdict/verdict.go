@@ -30,7 +30,7 @@ var Next = map[string]string{
 	GoGrowth:      "Something that the program can reach holds more and more: look at the growing stacks, at caches without a bound, and at goroutines that wait.",
 	OutsideGrowth: "C never frees this memory, or Go objects that stay reachable hold it: look for a missing Close or free, for handles kept in maps and slices, and at the growing stacks. A profiler of the allocator names the place in C.",
 	Retention:     "The memory is free, and an allocator keeps it. For glibc import gc/auto (EAGERGC_TRIM=off ends its trims), set MALLOC_ARENA_MAX=1, or use jemalloc; for Go's own, debug.FreeOSMemory.",
-	Blocked:       "Find the finalizer or cleanup that blocks: /debug/pprof/goroutine?debug=2 shows it under runtime.runFinalizers or runtime.runCleanups.",
+	Blocked:       "Find the finalizer, cleanup or release that blocks: /debug/pprof/goroutine?debug=2 shows it under runtime.runFinalizers, runtime.runCleanups or (*Releases).giveBack.",
 	OverLimit:     "Diagnose says who holds it: hold less, or set a higher limit.",
 	NearLimit:     "Diagnose says whether it is garbage; if it is not, hold less or raise the limit.",
 }
