@@ -57,6 +57,16 @@ func (h *holding) Record(e trace.Event) {
 	h.most = max(h.most, h.live)
 }
 
+// A forgotten sink takes an array that the program finalizes for one that it drops at that time.
+type forgotten struct{ trace.Sink }
+
+func (f forgotten) Record(e trace.Event) {
+	if e.Kind == trace.Free {
+		e.Kind = trace.Drop
+	}
+	f.Sink.Record(e)
+}
+
 // A cell is one run of a program.
 type cell struct {
 	*experiment
@@ -150,7 +160,7 @@ func (c *cell) backend() (b backends.Backend, err error) {
 		if err != nil {
 			return nil, err
 		}
-		c.recorder, config.Recorder = recorder, recorder
+		c.recorder, config.Recorder = recorder, forgotten{recorder}
 	}
 	c.eager, err = gomlx.Wrap(c.raw, configs...)
 	if err != nil || c.manner == "wrapped" {

@@ -48,7 +48,7 @@ func run(args []string, out io.Writer) (err error) {
 	flags.IntVar(&e.steps, "steps", 1000, "of a run")
 	flags.IntVar(&e.small, "small", 1, "divides the programs' sizes")
 	flags.DurationVar(&e.seconds, "seconds", 400*time.Millisecond, "a run is cut off after")
-	flags.StringVar(&e.record, "record", "", "file of a recording; wrapped is recorded as it runs")
+	flags.StringVar(&e.record, "record", "", "file of a recording; with wrapped, arrays are dropped when the program finalizes them")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
