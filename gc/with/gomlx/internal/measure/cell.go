@@ -57,14 +57,18 @@ func (h *holding) Record(e trace.Event) {
 	h.most = max(h.most, h.live)
 }
 
-// A forgotten sink takes an array that the program finalizes for one that it drops at that time.
+// A forgotten sink records what the program does, and nothing of the collector. It takes an array
+// that the program finalizes for one that it drops at that time.
 type forgotten struct{ trace.Sink }
 
 func (f forgotten) Record(e trace.Event) {
-	if e.Kind == trace.Free {
+	switch e.Kind {
+	case trace.Free:
 		e.Kind = trace.Drop
+		fallthrough
+	case trace.Alloc, trace.Sync:
+		f.Sink.Record(e)
 	}
-	f.Sink.Record(e)
 }
 
 // A cell is one run of a program.
