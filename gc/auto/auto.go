@@ -148,7 +148,7 @@ func Start(o Options) (stop func()) {
 	}
 }
 
-// startDue starts what is pending, and then logs what is wrong with the environment.
+// startDue starts what is pending. Then it logs what is unusual in the environment.
 func startDue() {
 	running.Lock()
 	o, due := running.options, running.due
@@ -156,17 +156,21 @@ func startDue() {
 	if !due {
 		return
 	}
-	c, err := gc.New(gc.Config{Policy: policy.MustParse(gc.HostPolicy).New(), Log: o.Log}) // may log
-	running.Lock()
-	begins := running.options == o && running.due // nobody else was faster
-	if begins && err == nil {
-		err = begin(o, c)
+	var c *gc.Collector
+	if mode() == "on" {
+		c, _ = gc.New(gc.Config{Policy: policy.MustParse(gc.HostPolicy).New(), Log: o.Log}) // this configuration has no errors
 	}
-	running.Unlock()
-	if !begins {
-		c.Close()
+	running.Lock()
+	if running.options != o || !running.due { // another call was faster
+		running.Unlock()
+		if c != nil {
+			c.Close()
+		}
 		return
 	}
+	running.due = false
+	err := begin(o, c)
+	running.Unlock()
 	for _, name := range pressure.UnknownVariables(os.Environ()) {
 		o.log().Warn("eagergc: no variable of eagergc has this name, so it has no effect", slog.String("name", name))
 	}
@@ -178,13 +182,11 @@ func startDue() {
 	}
 }
 
-// begin starts the keeper that the environment selects. A watcher has c for its collector. The
-// caller holds the lock.
+// begin starts a watcher whose collector is c. Without one it starts what the environment selects.
+// The caller holds the lock.
 func begin(o *Options, c *gc.Collector) error {
-	running.due = false
-	if m := mode(); m != "on" {
-		c.Close()
-		if m == "stress" {
+	if c == nil {
+		if mode() == "stress" {
 			running.keeper = startStress()
 		}
 		return nil

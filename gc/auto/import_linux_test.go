@@ -148,7 +148,7 @@ func TestTheEnvironment(t *testing.T) {
 // A handler of log lines may ask for the collector, whatever it is told about.
 func TestAHandlerMayAskForTheCollector(t *testing.T) {
 	for _, env := range []string{"EAGERGC_TYPO=1", "EAGERGC_POLICY=x", "EAGERGC_HOST_HARD_MEMORY_LIMIT=x", "EAGERGC=stress"} {
-		if out := run(t, "asks", env); !strings.Contains(out, "level=WARN") || !strings.HasSuffix(out, "ended\n") {
+		if out := run(t, "asks", env); !strings.Contains(out, "WARN") || !strings.HasSuffix(out, "ended\n") {
 			t.Errorf("%s: %s", env, out)
 		}
 	}
