@@ -26,6 +26,8 @@ def verdict(claim, where, figure, tolerance, step, pattern):
         text = open(f"{OUT}/{step}.txt").read()
     except FileNotFoundError:
         return "not run", ""
+    if "\nstatus 0 after " not in text:
+        return "FAILED", ""
     found = re.search(pattern.strip("`").replace("#", r"([\d.,]+)"), text, re.DOTALL)
     if not found:
         return "NOT FOUND", ""

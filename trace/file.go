@@ -21,8 +21,8 @@ type File struct {
 }
 
 // Create starts a file that [File.Close] will put at path, with the Name, Start and Meta of t. The
-// partial file is path.partial, or path.2.partial and so on if there is one already. A device, pipe
-// or socket at path is written to as it is.
+// partial file is path.partial, or path.2.partial and so on if there is one already. A device or
+// pipe at path is written to as it is; to open a pipe waits for its reader.
 func Create(path string, t *Trace) (*File, error) {
 	f := &File{}
 	var err error

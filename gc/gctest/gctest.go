@@ -110,7 +110,8 @@ func stacks() []byte {
 
 // Stress runs one cycle after another until the test ends. So a finalizer or cleanup that frees
 // memory in use soon does so. Code that crashes or fails only with Stress usually lacks a
-// runtime.KeepAlive.
+// runtime.KeepAlive. Stress must not be called in a bubble of testing/synctest, whose time would
+// stand still.
 func Stress(t testing.TB) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {

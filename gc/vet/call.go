@@ -116,21 +116,26 @@ func (m *memory) learn(body ast.Node) {
 	for before := -1; len(m.locals) != before; {
 		before = len(m.locals)
 		ast.Inspect(body, func(n ast.Node) bool {
-			a, ok := n.(*ast.AssignStmt)
-			if !ok || len(a.Lhs) != len(a.Rhs) {
-				return true
-			}
-			for i, e := range a.Rhs {
-				id, ok := a.Lhs[i].(*ast.Ident)
-				if !ok || !m.points(e) {
-					continue
-				}
-				if o := m.TypesInfo.ObjectOf(id); o != nil && o != m.v {
-					m.locals[o] = true
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				m.assign(n.Lhs, n.Rhs)
+			case *ast.ValueSpec: // cgo declares some arguments of a call so
+				for i, id := range n.Names {
+					m.assign([]ast.Expr{id}, n.Values[min(i, len(n.Values)):min(i+1, len(n.Values))])
 				}
 			}
 			return true
 		})
+	}
+}
+
+func (m *memory) assign(to, from []ast.Expr) {
+	for i, e := range from {
+		if id, ok := to[i].(*ast.Ident); ok && len(to) == len(from) && m.points(e) {
+			if o := m.TypesInfo.ObjectOf(id); o != nil && o != m.v {
+				m.locals[o] = true
+			}
+		}
 	}
 }
 

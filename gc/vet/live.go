@@ -98,7 +98,7 @@ func (m *memory) usesFrom(n ast.Node, pos token.Pos) (found bool) {
 				found = found || ok && m.is(s.X, m.v) || slices.ContainsFunc(n.Args, func(a ast.Expr) bool { return m.is(a, m.v) })
 			}
 		}
-		return !found
+		return !found && !isNothing(n)
 	})
 	return found
 }

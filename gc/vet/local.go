@@ -11,27 +11,31 @@ import (
 // gives one of them a finalizer, and nothing else holds them then.
 func (p *pkg) isNew(f *ast.FuncDecl, at token.Pos, v types.Object) bool {
 	finalizer, other := false, v.Pos() < f.Body.Pos() || f.Body.End() < v.Pos()
+	assign := func(i int, from []ast.Expr) {
+		if i < 0 || len(from) == 0 {
+			return
+		}
+		switch e := ast.Unparen(from[min(i, len(from)-1)]).(type) {
+		case *ast.UnaryExpr:
+			_, literal := e.X.(*ast.CompositeLit)
+			other = other || !literal
+		case *ast.CallExpr:
+			_, builtin := p.called(e).(*types.Builtin) // new
+			makes := p.makes(p.called(e))
+			finalizer, other = finalizer || makes && e.Pos() < at, other || !makes && !builtin
+		default:
+			other = true
+		}
+	}
 	ast.Inspect(f.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
-			i := slices.IndexFunc(n.Lhs, func(l ast.Expr) bool {
+			assign(slices.IndexFunc(n.Lhs, func(l ast.Expr) bool {
 				id, ok := l.(*ast.Ident)
 				return ok && p.TypesInfo.ObjectOf(id) == v
-			})
-			if i < 0 {
-				return true
-			}
-			switch e := ast.Unparen(n.Rhs[min(i, len(n.Rhs)-1)]).(type) {
-			case *ast.UnaryExpr:
-				_, literal := e.X.(*ast.CompositeLit)
-				other = other || !literal
-			case *ast.CallExpr:
-				_, builtin := p.called(e).(*types.Builtin) // new
-				makes := p.makes(p.called(e))
-				finalizer, other = finalizer || makes && n.Pos() < at, other || !makes && !builtin
-			default:
-				other = true
-			}
+			}), n.Rhs)
+		case *ast.ValueSpec:
+			assign(slices.IndexFunc(n.Names, func(id *ast.Ident) bool { return p.TypesInfo.Defs[id] == v }), n.Values)
 		case *ast.CallExpr:
 			object, _ := p.owned(n)
 			finalizer = finalizer || n.Pos() < at && object != nil && p.is(object, v)

@@ -24,7 +24,8 @@
 //
 // The analyzer does not see an object in a field of another object or in a variable of a closure.
 // Nor does it see C memory that reaches C through another Go function, or objects without a
-// finalizer that share memory with one that has a finalizer.
+// finalizer that share memory with one that has a finalizer, or C memory in numbers, slices, arrays
+// and maps, or deferred C calls.
 package vet
 
 import (
@@ -151,7 +152,18 @@ func (p *pkg) uses(n ast.Node, v types.Object) (found bool) {
 		if id, ok := n.(*ast.Ident); ok && p.TypesInfo.Uses[id] == v {
 			found = true
 		}
-		return !found
+		return !found && !isNothing(n)
 	})
 	return found
+}
+
+// isNothing reports whether n is _ = v, for which the compiler generates no code.
+func isNothing(n ast.Node) bool {
+	a, ok := n.(*ast.AssignStmt)
+	if !ok || len(a.Lhs) != 1 || len(a.Rhs) != 1 {
+		return false
+	}
+	to, _ := a.Lhs[0].(*ast.Ident)
+	_, variable := a.Rhs[0].(*ast.Ident)
+	return variable && to != nil && to.Name == "_"
 }

@@ -58,6 +58,9 @@ run meanwhile that does not run beside the app.`,
 				if !cmd.Flags().Changed("heap") {
 					cal.Heap = 0 // of the recording
 				}
+				if err := canWrite(out, args[0]); err != nil {
+					return err
+				}
 				return fitRun(cmd, args[0], cal.Heap, out)
 			}
 			if err := mem.check(); err != nil {
@@ -72,7 +75,7 @@ run meanwhile that does not run beside the app.`,
 					return err
 				}
 			}
-			if err := canWrite(out); err != nil {
+			if err := canWrite(out, like); err != nil {
 				return err
 			}
 			closing, err := mem.open()

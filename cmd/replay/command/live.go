@@ -78,6 +78,9 @@ trace, which replay calibrate reads.`,
 			if cfg.Elastic, err = s.elastic(m); err != nil {
 				return err
 			}
+			if err := canWrite(record, args[0]); err != nil {
+				return err
+			}
 			t, err := loadTrace(args[0])
 			if err != nil {
 				return err

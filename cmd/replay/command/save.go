@@ -43,7 +43,7 @@ func canWrite(path string, inputs ...string) error {
 	info, err := os.Stat(dir)
 	for _, input := range inputs {
 		if from, wrong := os.Stat(input); err == nil && wrong == nil && info.Mode().IsRegular() && os.SameFile(info, from) {
-			return fmt.Errorf("-o %s is the input", path)
+			return fmt.Errorf("%s is the input, and would be replaced", path)
 		}
 	}
 	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {

@@ -64,7 +64,7 @@ func (o *origin) notes(w *sim.Workload) (notes []string) {
 		notes = append(notes, fmt.Sprintf("Only %v memory is replayed, in which the most bytes are allocated. The recording also has %s memory.", w.Space, strings.Join(o.others, ", ")))
 	}
 	if w.SeenDeaths > 0 {
-		notes = append(notes, fmt.Sprintf("%s of %s deaths are known only from the cycle that found them. So less was reachable than is shown, and a lower limit may be enough. A recording with the policy always dates deaths to within one step.", pressure.Count(w.SeenDeaths), pressure.Count(w.Drops)))
+		notes = append(notes, fmt.Sprintf("%s of %s deaths are known only from the cycle that found them. So less was reachable than is shown, and a lower limit may be enough. The policy always dates them to within one step.", pressure.Count(w.SeenDeaths), pressure.Count(w.Drops)))
 	}
 	if o.lost != "" {
 		notes = append(notes, "The figures are not those of the program"+o.lost+".")

@@ -54,6 +54,9 @@ func Run(ctx context.Context, t *trace.Trace, cfg Config) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	if host, err := pressure.HostMemory(); err == nil && cfg.Ballast > host.Total {
+		return Report{}, fmt.Errorf("live: a ballast of %v does not fit into the memory of %v", pressure.Bytes(cfg.Ballast), pressure.Bytes(host.Total))
+	}
 	ballast := newBallast(cfg.Ballast)
 	defer runtime.KeepAlive(ballast)
 	runtime.GC()

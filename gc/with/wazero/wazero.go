@@ -22,17 +22,21 @@ import (
 // The bytes that api.Memory.Read returns are the module's memory. Keep the module alive by
 // runtime.KeepAlive until after their last use.
 //
+// A shared memory must not move. A module that has one needs WithMemoryCapacityFromMax of wazero's
+// runtime configuration.
+//
 // If the pool has no memory for a module, wazero panics in its instantiation. If the pool has no
 // memory for a growing memory, memory.grow fails as WebAssembly specifies.
 func New(p *pool.Pool) experimental.MemoryAllocator {
-	return experimental.MemoryAllocatorFunc(func(_, most uint64) experimental.LinearMemory {
-		return &linear{pool: p, most: most}
+	return experimental.MemoryAllocatorFunc(func(first, most uint64) experimental.LinearMemory {
+		return &linear{pool: p, first: first, most: most}
 	})
 }
 
 // A linear is the memory of one module, which is its only owner.
 type linear struct {
 	pool   *pool.Pool
+	first  uint64 // bytes of its first block, at least
 	most   uint64 // its largest size in bytes
 	owned  pool.Owned
 	memory []byte // all of the block
@@ -50,7 +54,7 @@ func (l *linear) Reallocate(size uint64) []byte {
 }
 
 func (l *linear) move(size uint64) bool {
-	block, err := l.pool.Alloc(int64(min(max(size, 2*l.used), max(size, l.most))), 0)
+	block, err := l.pool.Alloc(int64(min(max(size, 2*l.used, l.first), max(size, l.most))), 0)
 	if err != nil {
 		return false
 	}

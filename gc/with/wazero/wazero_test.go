@@ -1,6 +1,7 @@
 package wazero_test
 
 import (
+	"bytes"
 	"context"
 	"runtime"
 	"testing"
@@ -86,6 +87,22 @@ func TestMemoryGrows(t *testing.T) {
 	}
 	if live := h.pool.Sample().Live; live != 0 {
 		t.Errorf("%d bytes are live after Close", live)
+	}
+}
+
+// A shared memory grows where it is.
+func TestSharedMemoryGrows(t *testing.T) {
+	h := newHost(t, 64<<20)
+	shared := bytes.Clone(plugin)
+	shared[11] = 3 // of the limits
+	r := wazero.NewRuntimeWithConfig(h.ctx, wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2|experimental.CoreFeaturesThreads).WithMemoryCapacityFromMax(true))
+	defer r.Close(h.ctx)
+	module, err := r.Instantiate(h.ctx, shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before, ok := module.Memory().Grow(63); !ok || before != 1 {
+		t.Errorf("grow at %d pages: %v", before, ok)
 	}
 }
 

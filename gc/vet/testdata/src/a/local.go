@@ -135,3 +135,26 @@ func foreign() *Image
 
 // This object has no finalizer.
 func LocalView(p *_Ctype_struct_image) { i := &Image{native: p}; _Cfunc_image(i.native) }
+
+// A variable may be declared, and an assignment to _ is no use.
+func LocalVar() _Ctype_int {
+	var i = newImage()
+	var p = i.native
+	return _Cfunc_image(p) // want `C.image gets memory of i, whose finalizer may run during the call`
+}
+
+func LocalTyped() _Ctype_int {
+	var i *Image = newImage()
+	var p *_Ctype_struct_image = i.native
+	n := _Cfunc_image(p) // want `C.image gets memory of i`
+	_ = i
+	return n
+}
+
+func LocalDeclared(c bool) _Ctype_int {
+	var i *Image
+	if c {
+		i = newImage()
+	}
+	return _Cfunc_image(i.native) // want `C.image gets memory of i`
+}
