@@ -28,8 +28,9 @@ import (
 // a closure that seems to have captured owner. Pass the values that the release needs, such as the
 // C pointer, as arg. A release may take any lock, take any time, and use the collector.
 //
-// Owner must point to an object in the Go heap. With another, such as C memory, or before Go 1.26 a
-// global variable, a later cycle ends the program. The object must contain a pointer or have at least 16 bytes. Smaller objects
+// Owner must point to an object in the Go heap. If it points to C memory, or before Go 1.26 to a
+// global variable, a later cycle ends the program. The object must contain a pointer or have at least
+// 16 bytes. Smaller objects
 // share memory with others and die with them. Own panics on these, on nil, on a nil release, and on
 // bytes below 0 or above [MaxBytes].
 //

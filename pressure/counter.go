@@ -146,13 +146,13 @@ type hearing struct {
 
 // Listen is for code that counts for the whole process, such as a collector or a test. Libraries do
 // not call it. Listen calls join once for each counter: first for those that exist, then for each
-// new one. Join gets the counter's name and a function that reads its counts, which may be off, or
+// new one. Join gets the counter's name and a function that reads its counts. These may be off, or
 // below 0, while other goroutines count. Two counters may have one name. Join must not make counters.
 //
-// The function that join returns is called after each Add, Sub and Own on the caller's goroutine, and
-// after the free of Own on the goroutine of the cleanup. It gets the bytes that came (above 0) or went (below 0). For Own alone it also gets the owner's
-// address, which the listener may keep weakly. If join returns nil, the listener ignores that
-// counter. After stop only calls that are under way still arrive.
+// The function that join returns is called after each Add, Sub and Own on the caller's goroutine. It
+// is also called after the free of Own, on the goroutine of the cleanup. It gets the bytes that came
+// (above 0) or went (below 0). For Own alone it also gets the owner's address, which the listener may
+// keep weakly. If join returns nil, the listener ignores that counter. After stop only calls that are under way still arrive.
 func Listen(join func(name string, live func() (bytes, objects int64)) (moved func(bytes int64, owner unsafe.Pointer))) (stop func()) {
 	l := &listener{join}
 	counters.mu.Lock()

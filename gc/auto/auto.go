@@ -31,10 +31,10 @@
 // Cycles have to earn their processor time. While they bring memory back, they take at most 2 % of
 // the time that the program uses. Finalizers that they run, and page faults of memory that was
 // given back, are not part of that. Each further cycle that brings nothing back halves that share.
-// So a program that frees by hand pays next to nothing. If memory outside the Go heap grows by half
-// of all memory, and in the first second also by 16 MiB, and a cycle brings that back or runs
-// finalizers or cleanups, the share is lifted for 2 s, and later for up to 64 s. Only [gc.Caps] and the price of memory bound cycles
-// then. The share is lifted again once memory has stayed a fifth and 16 MiB above its mean in the
+// So a program that frees by hand pays next to nothing. Memory outside the Go heap may grow by half
+// of all memory, and in the first second also by 16 MiB. If a cycle then brings that back or runs
+// finalizers or cleanups, the share is lifted for 2 s, and later for up to 64 s. Only [gc.Caps] and
+// the price of memory bound cycles then. The share is lifted again once memory has stayed a fifth and 16 MiB above its mean in the
 // last such time.
 //
 // Once memory has stayed for 10 s although cycles ran, one line in the log reports it. The process
@@ -92,8 +92,8 @@ func (o Options) log() *slog.Logger { return cmp.Or(o.Log, slog.Default()) }
 // A keeper is the part that runs: a watcher, or the cycles of a stress test.
 type keeper interface{ stop() }
 
-// Nothing is logged while running is locked, because a handler of log lines may call Collector. But
-// a watcher logs while it starts or ends. Collector then finds it in watching.
+// Nothing is logged while running is locked, because a handler of log lines may call Collector. A
+// watcher does log while it starts or ends. Then Collector finds it in watching.
 var running struct {
 	sync.Mutex
 	keeper  keeper
@@ -148,7 +148,7 @@ func Start(o Options) (stop func()) {
 	}
 }
 
-// startDue starts what is pending. Then it logs what is unusual in the environment.
+// startDue does a pending start. Then it warns of unknown variables, and of stress.
 func startDue() {
 	running.Lock()
 	o, due := running.options, running.due
@@ -182,8 +182,8 @@ func startDue() {
 	}
 }
 
-// begin starts a watcher whose collector is c. Without one it starts what the environment selects.
-// The caller holds the lock.
+// begin starts a watcher whose collector is c. If c is nil, it starts a stress test, or nothing. The
+// caller holds the lock.
 func begin(o *Options, c *gc.Collector) error {
 	if c == nil {
 		if mode() == "stress" {

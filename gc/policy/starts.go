@@ -20,8 +20,8 @@ type starts struct {
 	hidden, early [guesses][margins]float64
 	sum           float64 // of the weights in these sums
 
-	// Foreseen is the part of a cycle that each guess was to hide, where it was followed. Hid is what
-	// it did hide. Decaying sums over starts.
+	// Foreseen is the part of a cycle that a guess was to hide when it was followed. Hid is the part
+	// that was hidden. Decaying sums over starts.
 	foreseen, hid [guesses]float64
 
 	guess, margin int     // the start that costs least
@@ -96,8 +96,8 @@ func (d *starts) see(s *view) {
 	}
 }
 
-// settle notes which part of a cycle a guess was to hide, and which part it hid. The part is 0 if the
-// last start followed no guess.
+// settle notes which part of a cycle a guess was to hide, and which part was hidden. Foreseen is 0 if
+// the last start followed no guess.
 func (d *starts) settle(guess int, foreseen, hid float64) {
 	for k := range d.hid {
 		d.foreseen[k] *= keepHid
@@ -109,7 +109,7 @@ func (d *starts) settle(guess int, foreseen, hid float64) {
 	}
 }
 
-// fails reports whether a guess has hidden less than half of what it was to hide. Such a guess
+// fails reports whether a guess has hidden less than half as much as it was to hide. Such a guess
 // counts as hiding nothing. In time that is forgotten, and the guess is tried again.
 func (d *starts) fails(guess int) bool {
 	return d.hid[guess]+trustAtFirst < (d.foreseen[guess]+trustAtFirst)/2

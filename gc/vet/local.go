@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// isNew reports whether v is a local variable of f that holds only new objects, code before at
-// gives one of them a finalizer, and nothing else holds them then.
+// isNew reports whether v is a local variable of f that holds only new objects. Code before at must
+// give one of them a finalizer, and nothing else may hold them then.
 func (p *pkg) isNew(f *ast.FuncDecl, at token.Pos, v types.Object) bool {
 	finalizer, other := false, v.Pos() < f.Body.Pos() || f.Body.End() < v.Pos()
 	assign := func(i int, from []ast.Expr) {
