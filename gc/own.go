@@ -30,9 +30,8 @@ import (
 //
 // Owner must point to an object in the Go heap. If it points to C memory, or before Go 1.26 to a
 // global variable, a later cycle ends the program. The object must contain a pointer or have at least
-// 16 bytes. Smaller objects
-// share memory with others and die with them. Own panics on these, on nil, on a nil release, and on
-// bytes below 0 or above [MaxBytes].
+// 16 bytes. Smaller objects share memory with others and die with them. Own panics on these, on nil, on
+// a nil release, and on bytes below 0 or above [MaxBytes].
 //
 // Own starts a cycle if the policy wants one, and holds the caller for no longer than [Caps] allow.
 // The memory exists already, so Own never refuses it, and the collector's limit is a goal.

@@ -152,7 +152,8 @@ type hearing struct {
 // The function that join returns is called after each Add, Sub and Own on the caller's goroutine. It
 // is also called after the free of Own, on the goroutine of the cleanup. It gets the bytes that came
 // (above 0) or went (below 0). For Own alone it also gets the owner's address, which the listener may
-// keep weakly. If join returns nil, the listener ignores that counter. After stop only calls that are under way still arrive.
+// keep weakly. If join returns nil, the listener ignores that counter. After stop only calls that are
+// under way still arrive.
 func Listen(join func(name string, live func() (bytes, objects int64)) (moved func(bytes int64, owner unsafe.Pointer))) (stop func()) {
 	l := &listener{join}
 	counters.mu.Lock()

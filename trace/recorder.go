@@ -63,9 +63,9 @@ func (c RecorderConfig) orDefault() RecorderConfig {
 // Record costs one branch.
 //
 // Once it has begun, a recorder never holds up the program. If events come faster than they can be
-// written, it loses some and counts them. The next flush writes that number as a Mark with [LostLabel]. If writing
-// fails, the recorder turns itself off for good and logs the error with slog.Default. Err and Close
-// return the error, and later events count as lost.
+// written, it loses some and counts them. The next flush writes that number as a Mark with
+// [LostLabel]. If writing fails, the recorder turns itself off for good and logs the error with
+// slog.Default. Err and Close return the error, and later events count as lost.
 type Recorder struct {
 	on     atomic.Bool
 	start  time.Time

@@ -34,8 +34,8 @@
 // So a program that frees by hand pays next to nothing. Memory outside the Go heap may grow by half
 // of all memory, and in the first second also by 16 MiB. If a cycle then brings that back or runs
 // finalizers or cleanups, the share is lifted for 2 s, and later for up to 64 s. Only [gc.Caps] and
-// the price of memory bound cycles then. The share is lifted again once memory has stayed a fifth and 16 MiB above its mean in the
-// last such time.
+// the price of memory bound cycles then. The share is lifted again once memory has stayed a fifth and
+// 16 MiB above its mean in the last such time.
 //
 // Once memory has stayed for 10 s although cycles ran, one line in the log reports it. The process
 // is judged every second. The judge finds growth that cycles do not bring back, blocked finalizers,
@@ -100,6 +100,7 @@ var running struct {
 	goLimit *goLimit
 	options *Options // of the last start; nil after Stop
 	due     bool     // that start is pending
+	timer   *time.Timer
 }
 
 var watching atomic.Pointer[watcher]
@@ -123,7 +124,7 @@ func init() {
 	case "stress":
 		delay = 0 // a test may be short
 	}
-	time.AfterFunc(delay, startDue)
+	running.timer = time.AfterFunc(delay, startDue)
 }
 
 // mode returns the value of EAGERGC.
@@ -170,15 +171,19 @@ func startDue() {
 	}
 	running.due = false
 	err := begin(o, c)
+	again := running.due
 	running.Unlock()
+	if again { // without a line, because its handler may call Collector
+		return
+	}
+	if err != nil {
+		o.log().Debug("eagergc: off", slog.Any("error", err))
+	}
 	for _, name := range pressure.UnknownVariables(os.Environ()) {
 		o.log().Warn("eagergc: no variable of eagergc has this name, so it has no effect", slog.String("name", name))
 	}
 	if mode() == "stress" {
 		o.log().Warn("eagergc: stress: cycles run as often as they can, which is for tests alone")
-	}
-	if err != nil {
-		o.log().Debug("eagergc: off", slog.Any("error", err))
 	}
 }
 
@@ -200,7 +205,7 @@ func begin(o *Options, c *gc.Collector) error {
 		end()
 		if errors.Is(err, syscall.EMFILE) {
 			running.options, running.due = o, true
-			time.AfterFunc(againAfter, startDue)
+			running.timer.Reset(againAfter)
 		}
 		return err
 	}

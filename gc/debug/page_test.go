@@ -27,7 +27,7 @@ var write = flag.String("write", "", "a directory for the outputs that TestPage,
 // with -write and two directories, and compare what they have written.
 var digests = map[string]string{
 	"busy.html": "804ab95d4f3b", "busy.json": "b1e7482eca4d", "failed.html": "4e6e130554b3", "failed.json": "49d1c36e864c",
-	"painted.txt": "ae5305fceb8b", "verdicts.txt": "2d0783ae6431", "diagnosis.txt": "6542cca53a5f", "blocked.txt": "60a88bc7e8ca",
+	"painted.txt": "ae5305fceb8b", "verdicts.txt": "d09f826041cf", "diagnosis.txt": "6542cca53a5f", "blocked.txt": "60a88bc7e8ca",
 }
 
 // golden compares the digest of an output.

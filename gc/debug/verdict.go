@@ -51,7 +51,7 @@ func judge(s *gc.Snapshot) gc.Finding {
 	switch refused := done.Cycles[policy.TriggerRefusal]; {
 	case s.Closed:
 		return find(verdict.Watch, "collector closed", "This collector is closed, so nothing here changes any more.",
-			"After auto.Start or auto.Stop, pass the new auto.Collector() to debug.Handler.", "")
+			"If gc/auto was started again, pass the new auto.Collector() to debug.Handler.", verdict.Guide+"one-import")
 	case isBlocked:
 		return find(verdict.Bad, verdict.Blocked, "Finalizers, cleanups or releases do not return. "+string(blocked)+".", verdict.Next[verdict.Blocked], verdict.Guide+"is-it-the-gc")
 	case s.Err != nil:

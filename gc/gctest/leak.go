@@ -18,8 +18,8 @@ import (
 // runs [Drain] first. The report names the library and the stacks that made the rest. For
 // [pressure.Own] these are the stacks of reachable owners. For Add they are the stacks of objects
 // of the sizes that are left, because a Sub does not name its object. An Add of 0 bytes has no stack.
-// Until the test ends, each Add and Own records a stack.
-// Cleanups of the test that are registered before the call run after the check.
+// Until the test ends, each Add and Own records a stack. Cleanups of the test that are registered
+// before the call run after the check.
 func NoLeak(t testing.TB) {
 	t.Helper()
 	w := &watch{libraries: map[*library]bool{}}

@@ -136,9 +136,9 @@ func (d *starts) judge(end int64, s *view) {
 	first := d.rings[noGuess].at(end - min(max(1, s.headroom/d.grain), budgetGrains))
 	least, share, most := math.Inf(1), 1/max(1, s.g), 1/(1+s.slow)
 	for k := len(s.guess) - 1; k >= 0; k-- {
-		trust := 1.
+		g := s.g
 		if d.fails(k) {
-			trust = 0
+			g = 0
 		}
 		for m := margins - 1; m >= 0; m-- {
 			hidden, early := 0., 0. // for a cycle that would not have started
@@ -152,7 +152,7 @@ func (d *starts) judge(end int64, s *view) {
 			}
 			d.hidden[k][m] = keep*d.hidden[k][m] + w*hidden
 			d.early[k][m] = keep*d.early[k][m] + w*early
-			if cost := s.worth*d.early[k][m] - s.g*trust*d.hidden[k][m]; cost <= least {
+			if cost := s.worth*d.early[k][m] - g*d.hidden[k][m]; cost <= least {
 				least, d.guess, d.margin = cost, k, m
 			}
 		}

@@ -115,28 +115,34 @@ type memory struct {
 func (m *memory) learn(body ast.Node) {
 	for before := -1; len(m.locals) != before; {
 		before = len(m.locals)
-		ast.Inspect(body, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.AssignStmt:
-				m.assign(n.Lhs, n.Rhs)
-			case *ast.ValueSpec: // cgo declares some arguments of a call so
-				for i, id := range n.Names {
-					m.assign([]ast.Expr{id}, n.Values[min(i, len(n.Values)):min(i+1, len(n.Values))])
-				}
+		eachAssigned(body, func(id *ast.Ident, value ast.Expr) {
+			if o := m.TypesInfo.ObjectOf(id); o != nil && o != m.v && m.points(value) {
+				m.locals[o] = true
 			}
-			return true
 		})
 	}
 }
 
-func (m *memory) assign(to, from []ast.Expr) {
-	for i, e := range from {
-		if id, ok := to[i].(*ast.Ident); ok && len(to) == len(from) && m.points(e) {
-			if o := m.TypesInfo.ObjectOf(id); o != nil && o != m.v {
-				m.locals[o] = true
+// eachAssigned calls f for each variable that code in body assigns or declares, with its value. After
+// v, err := g() that is the call, for both. cgo declares some arguments of a call by var.
+func eachAssigned(body ast.Node, f func(id *ast.Ident, value ast.Expr)) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for i, to := range n.Lhs {
+				if id, ok := to.(*ast.Ident); ok {
+					f(id, n.Rhs[min(i, len(n.Rhs)-1)])
+				}
+			}
+		case *ast.ValueSpec:
+			for i, id := range n.Names {
+				if len(n.Values) > 0 {
+					f(id, n.Values[min(i, len(n.Values)-1)])
+				}
 			}
 		}
-	}
+		return true
+	})
 }
 
 // points reports whether e is a pointer to C memory of v.

@@ -4,18 +4,17 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"slices"
 )
 
 // isNew reports whether v is a local variable of f that holds only new objects. Code before at must
 // give one of them a finalizer, and nothing else may hold them then.
 func (p *pkg) isNew(f *ast.FuncDecl, at token.Pos, v types.Object) bool {
 	finalizer, other := false, v.Pos() < f.Body.Pos() || f.Body.End() < v.Pos()
-	assign := func(i int, from []ast.Expr) {
-		if i < 0 || len(from) == 0 {
+	eachAssigned(f.Body, func(id *ast.Ident, value ast.Expr) {
+		if p.TypesInfo.ObjectOf(id) != v {
 			return
 		}
-		switch e := ast.Unparen(from[min(i, len(from)-1)]).(type) {
+		switch e := ast.Unparen(value).(type) {
 		case *ast.UnaryExpr:
 			_, literal := e.X.(*ast.CompositeLit)
 			other = other || !literal
@@ -26,19 +25,11 @@ func (p *pkg) isNew(f *ast.FuncDecl, at token.Pos, v types.Object) bool {
 		default:
 			other = true
 		}
-	}
+	})
 	ast.Inspect(f.Body, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.AssignStmt:
-			assign(slices.IndexFunc(n.Lhs, func(l ast.Expr) bool {
-				id, ok := l.(*ast.Ident)
-				return ok && p.TypesInfo.ObjectOf(id) == v
-			}), n.Rhs)
-		case *ast.ValueSpec:
-			assign(slices.IndexFunc(n.Names, func(id *ast.Ident) bool { return p.TypesInfo.Defs[id] == v }), n.Values)
-		case *ast.CallExpr:
-			object, _ := p.owned(n)
-			finalizer = finalizer || n.Pos() < at && object != nil && p.is(object, v)
+		if c, ok := n.(*ast.CallExpr); ok {
+			object, _ := p.owned(c)
+			finalizer = finalizer || c.Pos() < at && object != nil && p.is(object, v)
 		}
 		return true
 	})

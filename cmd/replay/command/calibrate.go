@@ -54,12 +54,12 @@ run meanwhile that does not run beside the app.`,
 			if cal.Time <= 0 || scale < 1 {
 				return errors.New("--time and --scale: want more than 0, such as --time 30s --scale 16")
 			}
+			if err := canWrite(out, append(args, like)...); err != nil {
+				return err
+			}
 			if len(args) > 0 {
 				if !cmd.Flags().Changed("heap") {
 					cal.Heap = 0 // of the recording
-				}
-				if err := canWrite(out, args[0]); err != nil {
-					return err
 				}
 				return fitRun(cmd, args[0], cal.Heap, out)
 			}
@@ -74,9 +74,6 @@ run meanwhile that does not run beside the app.`,
 				if cal.Like, err = live.Scale(t, scale); err != nil {
 					return err
 				}
-			}
-			if err := canWrite(out, like); err != nil {
-				return err
 			}
 			closing, err := mem.open()
 			if err != nil {

@@ -164,7 +164,9 @@ func (c *cell) backend() (b backends.Backend, err error) {
 		if err != nil {
 			return nil, err
 		}
-		c.recorder, config.Recorder = recorder, forgotten{recorder}
+		if c.recorder, config.Recorder = recorder, recorder; c.manner == "wrapped" {
+			config.Recorder = forgotten{recorder}
+		}
 	}
 	c.eager, err = gomlx.Wrap(c.raw, configs...)
 	if err != nil || c.manner == "wrapped" {
